@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "codec/bytes/pace.h"
+#include "codec/bytes/utf8.h"
+#include "codec/tokenizer/text/unicode.h"
 #include "tokenizer_stage.h"
 
 /* A WordPiece model of a few letters: x is unknown. */
@@ -72,7 +74,10 @@ static const struct {
     {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"xx\"},\"content\":\"ab\"}", "cxxc",
      "c:0-1 ab:2-3 c:3-4"},
     {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},\"content\":\"\"}", "cxxxc", "c:0-1 c:4-5"},
+    /* A pattern that matches nothing does so at the end, too. */
+    {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"$\"},\"content\":\"c\"}", "ab", "ab:0-2 c:1-2"},
     {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "ab", "_:0-1 ab:0-2"},
+    {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "", ""},
     {"\"normalizer\":{\"type\":\"Nmt\"}",
      "a\x01\xE2\x80\x8B"
      "b",
@@ -125,25 +130,143 @@ START_TEST(each_step_changes_text_and_offsets)
 }
 END_TEST
 
+/* a, a space and the unknown token, which all other characters are. */
+#define FEW "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1],[\" \",-1]]}"
+
+/* Characters at the ends of the ranges that a normalizer has: each stands between two a's. */
+#define NMT     "{\"type\":\"Nmt\"}"
+#define CLEAN   "{\"type\":\"BertNormalizer\",\"clean_text\":true}"
+#define CHINESE "{\"type\":\"BertNormalizer\",\"handle_chinese_chars\":true}"
+#define GOES    "1:0-1 1:2-3"
+#define SPACE   "1:0-1 2:1-2 1:2-3"
+#define STAYS   "1:0-1 0!:1-2 1:2-3"
+#define SPACED  "1:0-1 2:1-2 0!:1-2 2:1-2 1:2-3"
+
 static const struct {
-    const char *behavior, *tokens;
-} behaviors[] = {
-    {"Removed", "?:0-1! ?:2-3! ?:5-6!"},
-    {"Isolated", "?:0-1! .:1-2 ?:2-3! .:3-4 .:4-5 ?:5-6!"},
-    {"MergedWithPrevious", "?:0-2! ?:2-4! .:4-5 ?:5-6!"},
-    {"MergedWithNext", "?:0-1! ?:1-3! .:3-4 ?:4-6!"},
-    {"Contiguous", "?:0-1! .:1-2 ?:2-3! .:3-4 .:4-5 ?:5-6!"},
+    const char *normalizer, *ids;
+    uint32_t characters[32];
+} ends[] = {
+    {NMT, GOES, {1, 8, 0x0B, 0x0E, 0x1F, 0x7F, 0x8F, 0x9F}},
+    {NMT, SPACE, {9, 0x0A, 0x0C, 0x0D, ' ', 0x1680, 0x200B, 0x200F, 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD}},
+    {NMT,
+     STAYS,
+     {'!', '~', 0x80, 0x8E, 0x90, 0x9E, 0xA0, 0x167F, 0x1681, 0x200A, 0x2010, 0x2027, 0x202A, 0x2580, 0x2582, 0xFEFE,
+      0xFF00, 0xFFFC, 0xFFFE}},
+    {CLEAN, GOES, {1, 0x0B, 0x7F, 0x85, 0xAD, 0xE000, 0xFFFD}},
+    {CLEAN, SPACE, {'\t', '\n', '\r', ' ', 0xA0, 0x1680, 0x2028, 0x3000}},
+    {CLEAN, STAYS, {'!', 0x180F, 0xFFFC, 0xFFFE}},
+    {CHINESE,
+     SPACED,
+     {0x3400, 0x4DBF, 0x4E00, 0x9FFF, 0xF900, 0xFAFF, 0x20000, 0x2A6DF, 0x2A700, 0x2B73F, 0x2B740, 0x2B81F, 0x2B920,
+      0x2CEAF, 0x2F800, 0x2FA1F}},
+    {CHINESE,
+     STAYS,
+     {0x33FF, 0x4DC0, 0x4DFF, 0xA000, 0xF8FF, 0xFB00, 0x1FFFF, 0x2A6E0, 0x2A6FF, 0x2B820, 0x2B91F, 0x2CEB0, 0x2F7FF,
+      0x2FA20}},
 };
 
-/* x.x..x */
+START_TEST(ranges_of_characters_have_their_ends)
+{
+    char text[512];
+    snprintf(text, sizeof text, "{\"normalizer\":%s," FEW "}", ends[_i].normalizer);
+    const struct tokenizer *tokenizer = load_text(text_span_of(text));
+    for (const uint32_t *c = ends[_i].characters; *c != 0; c++) {
+        char *to = utf8_write(strcpy(text, "a") + 1, *c);
+        strcpy(to, "a");
+        const char *ids = said_ids(tokenizer, text);
+        ck_assert_msg(strcmp(ids, ends[_i].ids) == 0, "%s of U+%04X: %s", ends[_i].normalizer, (unsigned)*c, ids);
+    }
+}
+END_TEST
+
+/* Files of earlier versions do not say the type of the model. */
+START_TEST(a_model_without_a_type_is_guessed)
+{
+    static const struct {
+        const char *model, *ids;
+    } models[] = {{"{\"vocab\":{\"a\":0,\"aa\":1},\"merges\":[\"a a\"]}", "1:0-2 0:2-3"},
+                  {"{\"vocab\":[[\"a\",-1],[\"aaa\",-1]]}", "1:0-3"},
+                  {"{\"vocab\":{\"a\":0,\"aa\":1,\"##a\":2}}", "1:0-2 2:2-3"}};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        char text[128];
+        snprintf(text, sizeof text, "{\"model\":%s}", models[i].model);
+        const char *ids = said_ids(load_text(text_span_of(text)), "aaa");
+        ck_assert_str_eq(ids, models[i].ids);
+    }
+}
+END_TEST
+
+START_TEST(a_word_of_too_many_characters_is_unknown)
+{
+    const struct tokenizer *tokenizer = load_text(text_span_of(
+        "{\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":"
+        "\"?\",\"max_input_chars_per_word\":2,\"vocab\":{\"?\":0,\"a\":1,\"##a\":2,\"\xC3\xA4\":3}}}"));
+    ck_assert_str_eq(said_ids(tokenizer, "aa aaa \xC3\xA4"
+                                         "a"),
+                     "1:0-1 2:1-2 0!:3-6 3:7-8 2:8-9");
+}
+END_TEST
+
+static const struct {
+    const char *behavior, *tokens, *unknown;
+} behaviors[] = {
+    {"Removed", "?:0-1! ?:2-3! ?:5-6!", "c:0-1 c:2-3 c:5-6"},
+    {"Isolated", "?:0-1! .:1-2 ?:2-3! .:3-4 .:4-5 ?:5-6!", "c:0-1 ?:1-2! c:2-3 ?:3-4! ?:4-5! c:5-6"},
+    {"MergedWithPrevious", "?:0-2! ?:2-4! .:4-5 ?:5-6!", "?:0-2! ?:2-4! ?:4-5! c:5-6"},
+    {"MergedWithNext", "?:0-1! ?:1-3! .:3-4 ?:4-6!", "c:0-1 ?:1-3! ?:3-4! ?:4-6!"},
+    {"Contiguous", "?:0-1! .:1-2 ?:2-3! .:3-4 .:4-5 ?:5-6!", "c:0-1 ?:1-2! c:2-3 ?:3-5! c:5-6"},
+};
+
+/* Dots between unknown characters, and unknown characters between others: several in a row are one token. */
 START_TEST(each_behavior_splits_as_documented)
 {
-    char members[256];
-    snprintf(
-        members, sizeof members,
-        "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\".\"},\"behavior\":\"%s\",\"invert\":false}",
-        behaviors[_i].behavior);
-    ck_assert_str_eq(tokens(with(members), "x.x..x"), behaviors[_i].tokens);
+    static const struct {
+        const char *pattern, *text;
+    } cases[] = {{".", "x.x..x"}, {"x", "cxcxxc"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char members[256];
+        snprintf(
+            members, sizeof members,
+            "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"%s\"},\"behavior\":\"%s\",\"invert\":false}",
+            cases[i].pattern, behaviors[_i].behavior);
+        ck_assert_str_eq(tokens(with(members), cases[i].text), i == 0 ? behaviors[_i].tokens : behaviors[_i].unknown);
+    }
+}
+END_TEST
+
+/* Marks in another order than that of their classes (U+0301 has 230, U+0323 has 220), and two of one class. */
+#define MARKS(form)                                                                                                    \
+    "{\"normalizer\":{\"type\":\"" form                                                                                \
+    "\"},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1],"                                \
+    "[\"\xCC\xA3\",-1],[\"\xCC\x81\",-1],[\"\xE1\xBA\xA1\",-1],[\"\xCC\x85\",-1],[\"\xCC\x88\",-1],[\"c\",-1]]}}"
+static const struct {
+    const char *tokenizer, *text, *ids;
+} marks[] = {
+    {MARKS("NFD"), "a\xCC\x81\xCC\xA3", "1:0-1 2:1-2 3:2-3"},
+    {MARKS("NFC"), "a\xCC\x81\xCC\xA3", "4:0-1 3:2-3"},
+    {MARKS("NFC"), "a\xCC\x85\xCC\x88", "1:0-1 5:1-2 6:2-3"},
+    {MARKS("NFC"), "a\xCC\xA3\xCC\x88", "4:0-1 6:2-3"},
+    {MARKS("NFC"), "\xCC\x81\xCC\xA3", "2:0-1 3:1-2"},
+    {MARKS("NFD"),
+     "\xE1\xBA\xA1"
+     "c",
+     "1:0-1 2:0-1 7:1-2"},
+};
+
+START_TEST(marks_are_ordered_and_composed)
+{
+    ck_assert_str_eq(said_ids(load_text(text_span_of(marks[_i].tokenizer)), marks[_i].text), marks[_i].ids);
+}
+END_TEST
+
+START_TEST(kinds_that_are_known_are_listed)
+{
+    static const char text[] = "{\"post_processor\":{\"type\":\"Foo\"}," LETTERS "}";
+    const struct tokenizer *tokenizer;
+    ck_assert_int_eq(tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err), ATTN_ERR_VALUE);
+    ck_assert_str_eq(err.message,
+                     "/post_processor is a post-processor of the kind \"Foo\", which is not supported; supported "
+                     "kinds: Sequence, BertProcessing, RobertaProcessing, ByteLevel, TemplateProcessing");
 }
 END_TEST
 
@@ -153,7 +276,18 @@ static const struct {
     {"[^ab]", "axb", "a:0-1 ?:1-2! b:2-3"},
     {"[a[bc]]", "xabx", "?:0-1! a:1-2 b:2-3 ?:3-4!"},
     {"\\\\u00e4", "x\xC3\xA4", "?:0-1! \xC3\xA4:1-2"},
-    {"x{,1}1", "x1", "?:0-2!"},
+    {"(a)b", "xabx", "?:0-1! ab:1-3 ?:3-4!"},
+    {"a{,1}1", "xa1x", "?:0-1! a:1-2 1:2-3 ?:3-4!"},
+    {"a{2}", "xaax", "?:0-1! a:1-2 a:2-3 ?:3-4!"},
+    {"a{,x}", "ba{,x}b", "b:0-1 ?:1-6! b:6-7"},
+    {"\\\\d{2}", "x12x", "?:0-1! 1:1-2 2:2-3 ?:3-4!"},
+    {"\\\\pL", "a1", "a:0-1 1:1-2"},
+    {"\\\\x{61}+", "xaax", "?:0-1! a:1-2 a:2-3 ?:3-4!"},
+    {"\\\\[", "x[a", "?:0-1! ?:1-2! a:2-3"},
+    {"[a^]", "xax", "?:0-1! a:1-2 ?:2-3!"},
+    {"[a&]", "xax", "?:0-1! a:1-2 ?:2-3!"},
+    {"\\\\p{Lu}[b[c]]", "xAbx", "?:0-1! ?:1-3! ?:3-4!"},
+    {"(?i)A", "xax", "?:0-1! a:1-2 ?:2-3!"},
     {"a|", "xab", "?:0-1! a:1-2 b:2-3"},
     {"[[:digit:]]", "x1", "?:0-1! 1:1-2"},
     {"^b", "b\nb", "b:0-1 ?:1-2! b:2-3"},
@@ -198,7 +332,11 @@ START_TEST(patterns_mean_what_ruby_means)
 }
 END_TEST
 
-#define ADDED(content, flags) "\"added_tokens\":[{\"id\":12,\"content\":\"" content "\"" flags "}]"
+#define TOKEN(id, content, flags) "{\"id\":" id ",\"content\":\"" content "\"" flags "}"
+#define ADDED(content, flags)     "\"added_tokens\":[" TOKEN("12", content, flags) "]"
+/* The first is found before the normalizers, the second after them. */
+#define TWO_ADDED(plain, content, flags)                                                                               \
+    "\"added_tokens\":[" TOKEN("12", plain, ",\"normalized\":false") "," TOKEN("13", content, flags) "]"
 
 static const struct {
     const char *members, *text, *tokens;
@@ -211,6 +349,18 @@ static const struct {
     {ADDED("CC", ",\"normalized\":true") ",\"normalizer\":{\"type\":\"Lowercase\"}", "acCb", "a:0-1 cc:1-3 b:3-4"},
     {ADDED("CC", ",\"normalized\":false") ",\"normalizer\":{\"type\":\"Lowercase\"}", "acCCCb",
      "a:0-1 c:1-2 CC:2-4 c:4-5 b:5-6"},
+    {ADDED("CC", "") ",\"normalizer\":{\"type\":\"Lowercase\"}", "acCb", "a:0-1 cc:1-3 b:3-4"},
+    {ADDED("<x>", ",\"normalized\":false,\"lstrip\":true"), "  <x>  <x>", "  <x>:0-5   <x>:5-10"},
+    {ADDED("<x>", ",\"normalized\":false,\"rstrip\":true"), "<x>  <x>  ", "<x>  :0-5 <x>  :5-10"},
+    {ADDED("cc", ",\"normalized\":false,\"single_word\":true"), "ccb", "c:0-1 c:1-2 b:2-3"},
+    /* A token ends the piece that another one is looked for in. */
+    {TWO_ADDED("x", "ax", ""), "ax", "a:0-1 x:1-2"},
+    {TWO_ADDED("x", "bb", ",\"single_word\":true"), "xbbx", "x:0-1 bb:1-3 x:3-4"},
+    {TWO_ADDED(" b", "cc", ",\"rstrip\":true"), "cc b", "cc:0-2  b:2-4"},
+    {ADDED(" b",
+           ",\"normalized\":false") ",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}",
+     "  b", " b:1-3"},
+    {TWO_ADDED("b ", "cc", ",\"lstrip\":true"), "b cc", "b :0-2 cc:2-4"},
 };
 
 START_TEST(added_tokens_are_found_by_their_flags)
@@ -231,7 +381,8 @@ END_TEST
 
 /* ---- lengths and pairs ---- */
 
-#define BERT "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",2],\"cls\":[\"a\",1]}"
+#define BERT_PROCESSING "{\"type\":\"BertProcessing\",\"sep\":[\"b\",2],\"cls\":[\"a\",1]}"
+#define BERT            "\"post_processor\":" BERT_PROCESSING
 #define ROBERTA                                                                                                        \
     "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"b\",2],\"cls\":[\"a\",1],\"trim_offsets\":false,"   \
     "\"add_prefix_space\":false}"
@@ -249,6 +400,11 @@ START_TEST(pairs_get_the_tokens_of_the_post_processor)
         ck_assert_uint_eq(output.tokens[i].type_id, types[i]);
         ck_assert_uint_eq(output.tokens[i].segment, segments[i]);
     }
+    for (size_t i = 0; i < 2; i++) {
+        const struct tokenizer_output other = encode(with(i == 0 ? "" : ROBERTA), &input);
+        for (size_t k = 0; k < other.count; k++)
+            ck_assert_uint_eq(other.tokens[k].type_id, i == 0 && other.tokens[k].segment == 1);
+    }
     input.add_special = false;
     ck_assert_str_eq(tokens_of(with(BERT), &input), "1:0-1 2:1-2 c:0-1");
 }
@@ -258,9 +414,9 @@ static const struct {
     const char *text, *pair;
     size_t max, first, second; /* tokens of each that are left */
 } lengths[] = {
-    {"ccccc", NULL, 4, 2, 0},   {"ccccc", NULL, 7, 5, 0},  {"ccccc", NULL, 2, 0, 0},
-    {"ccccc", "cc", 8, 3, 2},   {"cc", "ccccc", 8, 2, 3},  {"ccccc", "cccc", 8, 3, 2},
-    {"cccc", "ccccc", 8, 2, 3}, {"cccc", "cccc", 7, 2, 2}, {"ccccc", "", 6, 3, 0},
+    {"ccccc", NULL, 4, 2, 0}, {"ccccc", NULL, 7, 5, 0},   {"ccccc", NULL, 2, 0, 0},   {"ccccc", "cc", 8, 3, 2},
+    {"cc", "ccccc", 8, 2, 3}, {"ccccc", "cccc", 8, 3, 2}, {"cccc", "ccccc", 8, 2, 3}, {"cccc", "cccc", 7, 2, 2},
+    {"ccccc", "", 6, 3, 0},   {"cccc", "cccc", 8, 2, 3},  {"ccccc", "c", 8, 4, 1},
 };
 
 START_TEST(the_longest_text_is_cut_first)
@@ -278,6 +434,142 @@ START_TEST(the_longest_text_is_cut_first)
     ck_assert_uint_eq(counts[0], lengths[_i].first);
     ck_assert_uint_eq(counts[1], lengths[_i].second);
     ck_assert_uint_le(output.count, lengths[_i].max);
+}
+END_TEST
+
+/* Spaces that a token begins or ends with are cut off its offsets; the first one stays where the tokenizer set it. */
+#define SPACES(processor)                                                                                                      \
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false},\"post_processor\":" processor \
+    ",\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"merges\":[],\"vocab\":{\"a\":0,\"\xC4\xA0\":1,\"\xC4\xA0"           \
+    "a\":2,\"a\xC4\xA0\":3,\"\xC4\xA0\xC4\xA0\":4,\"\xC4\xA0\xC4\xA0"                                                          \
+    "a\":5,\"\xC4\xA0"                                                                                                         \
+    "aa\xC4\xA0\xC4\xA0\":6}}}"
+#define TRIMS(more) "{\"type\":\"ByteLevel\",\"trim_offsets\":true" more "}"
+
+static const struct {
+    const char *tokenizer, *text, *ids;
+} trimmed[] = {
+    {SPACES("null"), " a", "2:0-2"},
+    {SPACES(TRIMS("")), " a", "2:1-2"},
+    {SPACES(TRIMS("")), "a ", "3:0-1"},
+    {SPACES(TRIMS("")), " aa  ", "6:1-3"},
+    {SPACES(TRIMS("")), "  ", "4:2-2"},
+    {SPACES(TRIMS("")), " ", "1:1-1"},
+    {SPACES(TRIMS(",\"add_prefix_space\":true")), " a", "2:0-2"},
+    {SPACES(TRIMS(",\"add_prefix_space\":true")), "  a", "5:2-3"},
+    {SPACES(TRIMS(",\"add_prefix_space\":true")), " ", "1:0-0"},
+    {SPACES("{\"type\":\"ByteLevel\",\"trim_offsets\":false}"), " a", "2:0-2"},
+};
+
+START_TEST(spaces_are_trimmed_off_offsets)
+{
+    ck_assert_str_eq(said_ids(load_text(text_span_of(trimmed[_i].tokenizer)), trimmed[_i].text), trimmed[_i].ids);
+}
+END_TEST
+
+/* Two words: the second does not begin the text. */
+START_TEST(a_space_stays_at_the_front_alone)
+{
+    const struct tokenizer *tokenizer = load_text(
+        text_span_of("{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},\"post_processor\":" TRIMS(
+            ",\"add_prefix_space\":true") ",\"model\":{\"type\":\"BPE\",\"merges\":[\"\xC4\xA0 a\"],\"vocab\":{\"a\":0,"
+                                          "\"\xC4\xA0\":1,\"\xC4\xA0"
+                                          "a\":2}}}"));
+    ck_assert_str_eq(said_ids(tokenizer, "a a"), "2:0-1 2:2-3");
+    ck_assert_str_eq(said_ids(tokenizer, " a a"), "2:0-2 2:3-4");
+}
+END_TEST
+
+static const char *template_of(char text[4096], size_t specials, size_t ids)
+{
+    size_t used = (size_t)snprintf(text, 4096,
+                                   "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"pair\":[],\"single\":["
+                                   "{\"Sequence\":{\"id\":\"A\",\"type_id\":7}}");
+    for (size_t i = 0; i < specials; i++)
+        used += (size_t)snprintf(text + used, 4096 - used, ",{\"SpecialToken\":{\"id\":\"s\",\"type_id\":%zu}}", i);
+    used += (size_t)snprintf(text + used, 4096 - used, "],\"special_tokens\":{\"s\":{\"ids\":[");
+    for (size_t i = 0; i < ids; i++)
+        used += (size_t)snprintf(text + used, 4096 - used, "%s%zu", i > 0 ? "," : "", 1 + i % 3);
+    snprintf(text + used, 4096 - used, "]}}}," LETTERS "}");
+    return text;
+}
+
+START_TEST(a_template_has_at_most_64_parts)
+{
+    char text[4096];
+    const struct tokenizer *tokenizer = load_text(text_span_of(template_of(text, 21, 3)));
+    const struct tokenizer_input input = {.text = text_span_of("c"), .add_special = true};
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    ck_assert_uint_eq(output.count, 64);
+    ck_assert_uint_eq(output.tokens[0].type_id, 7);
+    for (size_t i = 1; i < 64; i++) {
+        ck_assert_uint_eq(output.tokens[i].id, 1 + (i - 1) % 3);
+        ck_assert_uint_eq(output.tokens[i].type_id, (i - 1) / 3);
+    }
+    template_of(text, 1, 64);
+    ck_assert_int_eq(tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err), ATTN_ERR_VALUE);
+    ck_assert_msg(strstr(err.message, "/post_processor/single/1 names a token that \"special_tokens\"") != NULL, "%s",
+                  err.message);
+}
+END_TEST
+
+START_TEST(a_text_may_have_as_many_tokens_as_the_limit)
+{
+    struct tokenizer_input input = {.text = text_span_of("ccc"), .add_special = true, .max_length = 5};
+    ck_assert_uint_eq(encode(with(BERT), &input).count, 5);
+    input = (struct tokenizer_input){.text = text_span_of("ccc"), .max_length = 3};
+    ck_assert_uint_eq(encode(with(BERT), &input).count, 3);
+}
+END_TEST
+
+/* What a step or an unknown token leaves of the text lives in the output, and no later call writes there. */
+START_TEST(outputs_have_texts_of_their_own)
+{
+    enum { TIMES = 100 };
+    const struct tokenizer *tokenizer = load_text(text_span_of(
+        "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"x?\",0],[\"a\",-1]]},\"decoder\":null}"));
+    char text[2 * TIMES + 1] = "", joined[2 * TIMES];
+    uint32_t ids[TIMES] = {0};
+    struct text_span decoded[2];
+    for (size_t i = 0; i < TIMES; i++) {
+        strcat(text, "xa");
+        ids[i] = 1;
+        memcpy(joined + 2 * i, i + 1 < TIMES ? "a " : "a", 2);
+    }
+    const struct tokenizer_input input = {.text = text_span_of(text)};
+    const struct tokenizer_output first = encode(tokenizer, &input), second = encode(tokenizer, &input);
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_int_eq(tokenizer_decode(tokenizer, ids, TIMES, false, arena, scratch, &decoded[i], &err), ATTN_OK);
+    const struct tokenizer_output third = encode(tokenizer, &input);
+    ck_assert_uint_eq(first.count, 2 * TIMES);
+    for (size_t i = 0; i < first.count; i++) {
+        const char *expected = i % 2 == 0 ? "x" : "a";
+        ck_assert_str_eq(first.tokens[i].text.at, expected);
+        ck_assert_str_eq(second.tokens[i].text.at, expected);
+        ck_assert_str_eq(third.tokens[i].text.at, expected);
+    }
+    ck_assert_str_eq(decoded[0].at, joined);
+    ck_assert_str_eq(decoded[1].at, joined);
+}
+END_TEST
+
+START_TEST(scratch_has_its_memory_back)
+{
+    const struct tokenizer *tokenizer = with("");
+    const struct tokenizer_input input = {.text = text_span_of("abc")};
+    struct tokenizer_output output;
+    struct text_span text;
+    const uint32_t id = 9;
+    const size_t bytes = attn_arena_bytes(scratch);
+    encode(tokenizer, &input);
+    ck_assert_int_eq(tokenizer_decode(tokenizer, &id, 1, false, arena, scratch, &text, &err), ATTN_OK);
+    ck_assert_uint_eq(attn_arena_bytes(scratch), bytes);
+    /* Where the arena is the scratch, nothing is given back, which the results would be in. */
+    ck_assert_int_eq(tokenizer_encode(tokenizer, &input, arena, arena, &output, &err), ATTN_OK);
+    ck_assert_int_eq(tokenizer_decode(tokenizer, &id, 1, false, arena, arena, &text, &err), ATTN_OK);
+    ck_assert_uint_eq(output.count, 2);
+    ck_assert_str_eq(output.tokens[0].text.at, "ab");
+    ck_assert_str_eq(text.at, "ab");
 }
 END_TEST
 
@@ -423,6 +715,24 @@ static const struct {
      ATTN_ERR_VALUE, "&& within a class"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?m:.)\"},\"behavior\":\"Removed\"}," LETTERS "}",
      ATTN_ERR_VALUE, "(?m)"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?m)a\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "(?m)"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?i-a)b\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "(?m), (?a)"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a[^b]]\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "a negated class within a class"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\\\\\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "cannot be used as a pattern"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\p{L\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "cannot be used as a pattern"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\uzzzz\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "does not support"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "cannot be used as a pattern"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"\"},\"behavior\":\"Removed\"}," LETTERS "}",
      ATTN_ERR_VALUE, "is an empty pattern"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Kept\"}," LETTERS "}",
@@ -448,6 +758,92 @@ static const struct {
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0]},\"merges\":[]}}", ATTN_ERR_SYNTAX, "is not JSON"},
     {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[,]}}", ATTN_ERR_SYNTAX, "is not JSON"},
     {"{\"added_tokens\":[{\"id\":12,\"content\":\"\"}]," LETTERS "}", ATTN_ERR_VALUE, "without \"content\""},
+    {"{\"added_tokens\":[{\"id\":2,\"content\":\"<x>\"}],\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":2},\"merges\":[]}}",
+     ATTN_ERR_VALUE, "/added_tokens/0 gives \"<x>\" the id 2, which another token has"},
+    {"{\"decoder\":{\"type\":\"Metaspace\"}," LETTERS "}", ATTN_ERR_FIELD, "/decoder needs \"replacement\""},
+    {"{\"decoder\":{\"type\":\"Strip\"}," LETTERS "}", ATTN_ERR_FIELD, "/decoder needs \"content\""},
+    {"{\"decoder\":{\"type\":\"BPEDecoder\",\"suffix\":\"\"}," LETTERS "}", ATTN_ERR_FIELD,
+     "/decoder needs \"suffix\", which is not empty"},
+    {"{\"decoder\":{\"type\":\"WordPiece\"}," LETTERS "}", ATTN_ERR_FIELD, "/decoder needs \"prefix\""},
+    {"{\"pre_tokenizer\":{\"type\":\"Metaspace\"}," LETTERS "}", ATTN_ERR_FIELD,
+     "/pre_tokenizer needs \"replacement\""},
+    {"{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\"}," LETTERS "}", ATTN_ERR_VALUE, "one character"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":\"Removed\"}," LETTERS "}", ATTN_ERR_FIELD,
+     "/pre_tokenizer needs \"pattern\" and \"behavior\""},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"}}," LETTERS "}", ATTN_ERR_FIELD,
+     "/pre_tokenizer needs \"pattern\" and \"behavior\""},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"content\":\"\"}," LETTERS "}", ATTN_ERR_FIELD,
+     "/normalizer needs \"pattern\" and \"content\""},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}," LETTERS "}", ATTN_ERR_FIELD,
+     "/normalizer needs \"pattern\" and \"content\""},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":\"a\",\"content\":\"\"}," LETTERS "}", ATTN_ERR_VALUE,
+     "/normalizer/pattern must be {\"String\": \xE2\x80\xA6} or {\"Regex\": \xE2\x80\xA6}"},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\",\"Regex\":\"a\"},\"content\":\"\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/normalizer/pattern must be {\"String\""},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Text\":\"a\"},\"content\":\"\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "/normalizer/pattern must be {\"String\""},
+    {"{\"normalizer\":{\"type\":\"Prepend\"}," LETTERS "}", ATTN_ERR_FIELD, "/normalizer needs \"prepend\""},
+    {"{\"normalizer\":{\"type\":\"Sequence\"}," LETTERS "}", ATTN_ERR_FIELD,
+     "/normalizer is a Sequence without the list \"normalizers\""},
+    {"{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\"],\"cls\":[\"a\",1]}," LETTERS "}", ATTN_ERR_VALUE,
+     "/post_processor/sep must be a token and its id"},
+    {"{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",2],\"cls\":[1,2]}," LETTERS "}", ATTN_ERR_VALUE,
+     "/post_processor/cls must be a token and its id"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"C\",\"type_id\":0}}],\"pair\":[],\"special_tokens\":{}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 names another sequence than A and B"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\",\"type_id\":0}}],\"pair\":[],\"special_tokens\":{}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 names B, but there is one sequence"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}],\"pair\":[],\"special_tokens\":{}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 must be {\"Sequence\": {id, type_id}}"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":-1}}],\"pair\":[],\"special_tokens\":{}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 must be {\"Sequence\": {id, type_id}}"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":2147483648}}],\"pair\":[],\"special_tokens\":{}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 must be {\"Sequence\": {id, type_id}}"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"type_id\":0}}],\"pair\":[],\"special_tokens\":{}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 must be {\"Sequence\": {id, type_id}}"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[],\"pair\":[{\"SpecialToken\":{\"id\":\"a\",\"type_id\":0}}],\"special_tokens\":{\"a\":{\"ids\":[-1]}}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/pair/0 names a token whose ids are not numbers"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[],\"pair\":[{\"SpecialToken\":{\"id\":\"a\",\"type_id\":0}}],\"special_tokens\":{\"a\":{\"ids\":[\"a\"]}}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/pair/0 names a token whose ids are not numbers"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[],\"pair\":[{\"SpecialToken\":{\"id\":\"a\",\"type_id\":0}}],\"special_tokens\":{\"a\":{\"ids\":[2147483648]}}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor/pair/0 names a token whose ids are not numbers"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[],\"pair\":[{\"SpecialToken\":{\"id\":\"a\",\"type_id\":0}}],\"special_tokens\":{\"a\":{\"ids\":[99]}}}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor adds the id 99, which no token has"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}," LETTERS "}", ATTN_ERR_FIELD,
+     "/post_processor needs the list \"pair\""},
+    {"{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[" BERT_PROCESSING "," BERT_PROCESSING "]}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "/post_processor has two steps that add tokens"},
+    {"{\"added_tokens\":[{\"id\":2147483647,\"content\":\"<x>\"}]," LETTERS "}", ATTN_ERR_VALUE,
+     "/added_tokens/0 gives \"<x>\" the id 2147483647, but it is number 12"},
+    {"{\"added_tokens\":[{\"id\":1099511627776,\"content\":\"<x>\"}]," LETTERS "}", ATTN_ERR_VALUE,
+     "/added_tokens/0/id must be an integer from 0 to 2147483647"},
+    {"{\"added_tokens\":[{\"id\":-1,\"content\":\"<x>\"}]," LETTERS "}", ATTN_ERR_VALUE,
+     "/added_tokens/0/id must be an integer from 0 to 2147483647"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":65538},\"merges\":[]}}", ATTN_ERR_VALUE,
+     "/model/vocab/a must be an integer from 0 to 65537, received 65538; memory"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":1.5},\"merges\":[]}}", ATTN_ERR_VALUE, "/model/vocab/a must be"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":\"b\"},\"merges\":[]}}", ATTN_ERR_FIELD, "/model/vocab/a must be"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":null},\"merges\":[]}}", ATTN_ERR_FIELD, "/model/vocab/a must be"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1,0]]}}", ATTN_ERR_VALUE,
+     "/model/vocab/0 must be a token and its score"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[1,2]]}}", ATTN_ERR_VALUE,
+     "/model/vocab/0 must be a token and its score"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",\"b\"]]}}", ATTN_ERR_VALUE,
+     "/model/vocab/0 must be a token and its score"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"\\uD83D\\uDE00\",0],[\"a\"]]}}", ATTN_ERR_VALUE,
+     "/model/vocab/1 must be a token and its score"},
     {BEFORE, ATTN_ERR_FIELD, "/before is an unknown member; known here: version, truncation"},
     {COMBINING, ATTN_ERR_VALUE, "/normalizer is a normalizer of the kind \"StripCombining\", which is not supported"},
     {FIRST, ATTN_ERR_FIELD, "/normalizer/first is an unknown member; known here: prepend"},
@@ -563,15 +959,34 @@ END_TEST
 
 START_TEST(sequences_within_sequences_have_a_limit)
 {
-    char text[4096] = "{\"normalizer\":";
-    for (int i = 0; i < 20; i++)
-        strcat(text, "{\"type\":\"Sequence\",\"normalizers\":[");
-    for (int i = 0; i < 20; i++)
-        strcat(text, "]}");
-    strcat(text, "," LETTERS "}");
+    enum { WITHIN_MAX = 8 };
+    for (int count = WITHIN_MAX; count <= WITHIN_MAX + 1; count++) {
+        char text[4096] = "{\"normalizer\":";
+        for (int i = 0; i < count; i++)
+            strcat(text, "{\"type\":\"Sequence\",\"normalizers\":[");
+        for (int i = 0; i < count; i++)
+            strcat(text, "]}");
+        strcat(text, "," LETTERS "}");
+        const struct tokenizer *tokenizer;
+        const attn_status status = tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err);
+        ck_assert_int_eq(status, count <= WITHIN_MAX ? ATTN_OK : ATTN_ERR_VALUE);
+    }
+    ck_assert_ptr_nonnull(strstr(err.message, "is the 8th Sequence within another"));
+}
+END_TEST
+
+/* The long members of the model are cut out before the rest is read, and count as lines all the same. */
+START_TEST(a_mistake_behind_the_vocabulary_has_its_line)
+{
+    static const char *const texts[] = {
+        "{\"model\":{\"vocab\":{\"a\":0,\n\"b\":1},\n\"merges\":[\n],\n?}}",
+        "{\"model\":{\"merges\":[\n\"a b\"\n],\n\"vocab\":{\n\"a\":0},?}}",
+        "{\n\n\n\n?\"model\":{\"merges\":[\n\"a b\"\n],\n\"vocab\":{\n\"a\":0}}}",
+        "{\"model\":{\"merges\":[\n\"a b\"\n],\n\n?\n\"vocab\":{\n\"a\":0}}}",
+    };
     const struct tokenizer *tokenizer;
-    ck_assert_int_eq(tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err), ATTN_ERR_VALUE);
-    ck_assert_ptr_nonnull(strstr(err.message, "Sequence within another"));
+    ck_assert_int_eq(tokenizer_load(texts[_i], strlen(texts[_i]), arena, scratch, &tokenizer, &err), ATTN_ERR_SYNTAX);
+    ck_assert_uint_eq(err.line, 5);
 }
 END_TEST
 
@@ -579,7 +994,8 @@ END_TEST
 
 #define PIECES                                                                                                         \
     "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"##b\":1,\"_c\":2,\"<0xC3>\":3,\"<0xA4>\":4,\".\":5,"       \
-    "\"d</w>\":6,\"\xC4\xA0\":7,\"n't\":8,\"\xC3\x83\":9}}"
+    "\"d</w>\":6,\"\xC4\xA0\":7,\"n't\":8,\"\xC3\x83\":9,\"##\":10,\"<0xG3>\":11,\"<0x3G>\":12,\"<1xA4>\":13,"         \
+    "\"<0xA4<\":14,\"<0xA4>.\":15,\"a\xE6\xB3\xA8\":16}}"
 
 static const struct {
     const char *decoder;
@@ -609,6 +1025,19 @@ static const struct {
      {2, 2, 5},
      3,
      "c c."},
+    {"{\"type\":\"WordPiece\",\"prefix\":\"##\"}", {1, 0, 10, 1}, 4, "##b ab"},
+    {"{\"type\":\"BPEDecoder\",\"suffix\":\">\"}", {6, 6}, 2, "d</w d</w"},
+    {"{\"type\":\"ByteFallback\"}", {11, 12, 13}, 3, "<0xG3><0x3G><1xA4>"},
+    {"{\"type\":\"ByteFallback\"}", {14, 15}, 2, "<0xA4<<0xA4>."},
+    {"{\"type\":\"ByteLevel\"}", {0, 16}, 2, "aa\xE6\xB3\xA8"},
+    {"{\"type\":\"Strip\",\"content\":\".\",\"start\":1,\"stop\":0}", {5, 0, 5}, 3, "a"},
+    {"{\"type\":\"Strip\",\"content\":\".\",\"start\":0,\"stop\":1}", {5, 0, 5}, 3, "a"},
+    /* A pattern finds nothing in an empty text. */
+    {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Strip\",\"content\":\".\",\"start\":1,\"stop\":0},"
+     "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"^\"},\"content\":\"x\"}]}",
+     {5, 0},
+     2,
+     "xa"},
 };
 
 START_TEST(each_decoder_writes_text)
@@ -621,6 +1050,58 @@ START_TEST(each_decoder_writes_text)
         tokenizer_decode(tokenizer, decoded[_i].ids, decoded[_i].count, false, arena, scratch, &said, &err), ATTN_OK);
     ck_assert_str_eq(said.at, decoded[_i].text);
     ck_assert_uint_eq(said.length, strlen(decoded[_i].text));
+}
+END_TEST
+
+/* Bytes, and the text that they are: U+FFFD for each longest beginning of a character that no character follows. */
+#define LOST "\xEF\xBF\xBD"
+static const struct {
+    const char *bytes;
+    size_t length;
+    const char *text;
+} bytes[] = {
+    {"a\0b", 3, "a"}, /* and a NUL, and a b */
+    {"\xC3\xA4", 2, "\xC3\xA4"},
+    {"\xE2\x96", 2, LOST},
+    {"\xF0\x9F\x98", 3, LOST},
+    {"a\xE2\x96z", 4, "a" LOST "z"},
+    {"ab\xC3yz\xF0\x9F\x98uv", 10, "ab" LOST "yz" LOST "uv"},
+    {"\xC3\xC3\xA4", 3, LOST "\xC3\xA4"},
+    {"\xED\xA0\x80", 3, LOST LOST LOST},
+    {"\xF4\x90\x80\x80", 4, LOST LOST LOST LOST},
+    {"\x80\xE0\x80", 3, LOST LOST LOST},
+};
+
+START_TEST(bytes_that_are_no_text_are_marked)
+{
+    char text[512], spelling[64], *to = spelling;
+    for (size_t i = 0; i < bytes[_i].length; i++)
+        to = utf8_write(to, unicode_of_byte((unsigned char)bytes[_i].bytes[i]));
+    *to = '\0';
+    snprintf(text, sizeof text,
+             "{\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"%s\":0},\"merges\":[]}}",
+             spelling);
+    const uint32_t id = 0;
+    struct text_span said;
+    ck_assert_int_eq(tokenizer_decode(load_text(text_span_of(text)), &id, 1, false, arena, scratch, &said, &err),
+                     ATTN_OK);
+    ck_assert_str_eq(said.at, bytes[_i].text);
+    ck_assert_uint_eq(said.length, _i == 0 ? bytes[_i].length : strlen(bytes[_i].text));
+}
+END_TEST
+
+START_TEST(long_texts_are_decoded_whole)
+{
+    enum { IDS = 1000 };
+    static uint32_t ids[IDS];
+    static char expected[2 * IDS];
+    for (size_t i = 0; i < IDS; i++)
+        memcpy(expected + 2 * i, i + 1 < IDS ? "a " : "a", 2);
+    struct text_span said;
+    const struct tokenizer *tokenizer =
+        load_text(text_span_of("{\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\"}," PIECES "}"));
+    ck_assert_int_eq(tokenizer_decode(tokenizer, ids, IDS, false, arena, scratch, &said, &err), ATTN_OK);
+    ck_assert_str_eq(said.at, expected);
 }
 END_TEST
 
@@ -647,6 +1128,13 @@ START_TEST(a_vocabulary_spells_its_ids)
     ck_assert_str_eq(tokenizer_token(tokenizer, 12).at, "<x>");
     ck_assert_ptr_null(tokenizer_token(tokenizer, 13).at);
     ck_assert_ptr_null(tokenizer_token(tokenizer, UINT32_MAX).at);
+    tokenizer = load_text(text_span_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[]}}"));
+    ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), 0);
+    tokenizer = load_text(text_span_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":65537},\"merges\":[]}}"));
+    ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), 65538);
+    tokenizer = load_text(
+        text_span_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\\uD83D\\uDE00\":0,\"a\":1},\"merges\":[]}}"));
+    ck_assert_str_eq(tokenizer_token(tokenizer, 0).at, "\xF0\x9F\x98\x80");
 }
 END_TEST
 
@@ -859,12 +1347,23 @@ CHECK_MAIN("tokenizer")
 {
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, each_step_changes_text_and_offsets, 0, COUNT(steps));
+    tcase_add_loop_test(tests, ranges_of_characters_have_their_ends, 0, COUNT(ends));
+    tcase_add_test(tests, a_model_without_a_type_is_guessed);
+    tcase_add_test(tests, a_word_of_too_many_characters_is_unknown);
     tcase_add_loop_test(tests, each_behavior_splits_as_documented, 0, COUNT(behaviors));
+    tcase_add_loop_test(tests, marks_are_ordered_and_composed, 0, COUNT(marks));
+    tcase_add_test(tests, kinds_that_are_known_are_listed);
     tcase_add_loop_test(tests, patterns_mean_what_ruby_means, 0, COUNT(patterns));
     tcase_add_loop_test(tests, added_tokens_are_found_by_their_flags, 0, COUNT(added));
     tcase_add_test(tests, the_longest_added_token_wins);
     tcase_add_test(tests, pairs_get_the_tokens_of_the_post_processor);
     tcase_add_loop_test(tests, the_longest_text_is_cut_first, 0, COUNT(lengths));
+    tcase_add_loop_test(tests, spaces_are_trimmed_off_offsets, 0, COUNT(trimmed));
+    tcase_add_test(tests, a_space_stays_at_the_front_alone);
+    tcase_add_test(tests, a_template_has_at_most_64_parts);
+    tcase_add_test(tests, a_text_may_have_as_many_tokens_as_the_limit);
+    tcase_add_test(tests, outputs_have_texts_of_their_own);
+    tcase_add_test(tests, scratch_has_its_memory_back);
     tcase_add_loop_test(tests, a_text_that_cannot_be_encoded_is_refused_by_name, 0, COUNT(refused_texts));
     tcase_add_test(tests, a_low_score_is_found_where_no_other_token_is);
     tcase_add_test(tests, a_model_without_an_unknown_token_refuses_the_text);
@@ -874,16 +1373,21 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, long_vocabularies_are_read_in_pieces, 0, COUNT(long_files));
     tcase_add_test(tests, a_pair_becomes_the_token_that_it_spells);
     tcase_add_test(tests, a_mistake_in_a_later_piece_has_its_line);
+    tcase_add_loop_test(tests, a_mistake_behind_the_vocabulary_has_its_line, 0, 4);
     tcase_add_test(tests, sequences_within_sequences_have_a_limit);
     tcase_add_loop_test(tests, each_decoder_writes_text, 0, COUNT(decoded));
+    tcase_add_loop_test(tests, bytes_that_are_no_text_are_marked, 0, COUNT(bytes));
+    tcase_add_test(tests, long_texts_are_decoded_whole);
     tcase_add_test(tests, special_tokens_are_skipped_when_asked);
     tcase_add_test(tests, a_vocabulary_spells_its_ids);
-    tcase_add_loop_test(tests, long_texts_take_linear_time, 0, COUNT(repeated));
-    tcase_add_test(tests, a_pattern_that_explodes_is_stopped);
-    tcase_add_test(tests, a_deadline_ends_the_work);
-    tcase_add_loop_test(tests, every_step_looks, 0, COUNT(watched));
-    tcase_add_loop_test(tests, every_model_looks, 0, 3);
-    tcase_add_test(tests, one_search_looks_and_ends);
-    tcase_add_loop_test(tests, decoding_looks, 0, COUNT(decoded));
-    tcase_add_loop_test(tests, little_memory_is_reported, 0, 2);
+    TCase *long_tests = check_case("long");
+    tcase_add_checked_fixture(long_tests, prepare, release);
+    tcase_add_loop_test(long_tests, long_texts_take_linear_time, 0, COUNT(repeated));
+    tcase_add_test(long_tests, a_pattern_that_explodes_is_stopped);
+    tcase_add_test(long_tests, a_deadline_ends_the_work);
+    tcase_add_loop_test(long_tests, every_step_looks, 0, COUNT(watched));
+    tcase_add_loop_test(long_tests, every_model_looks, 0, 3);
+    tcase_add_test(long_tests, one_search_looks_and_ends);
+    tcase_add_loop_test(long_tests, decoding_looks, 0, COUNT(decoded));
+    tcase_add_loop_test(long_tests, little_memory_is_reported, 0, 2);
 }

@@ -71,4 +71,18 @@ static inline struct tokenizer_output encode(const struct tokenizer *tokenizer, 
     return output;
 }
 
+/* "3:0-1 4!:1-2": the ids of the tokens, an ! behind an unknown one, and their offsets. */
+static inline const char *said_ids(const struct tokenizer *tokenizer, const char *text)
+{
+    static char said[512];
+    const struct tokenizer_output output = encode(tokenizer, &(struct tokenizer_input){.text = text_span_of(text)});
+    size_t used = 0;
+    said[0] = '\0';
+    for (size_t i = 0; i < output.count && used < sizeof said; i++)
+        used += (size_t)snprintf(said + used, sizeof said - used, "%s%u%s:%u-%u", i > 0 ? " " : "",
+                                 (unsigned)output.tokens[i].id, output.tokens[i].is_unknown ? "!" : "",
+                                 (unsigned)output.tokens[i].begin, (unsigned)output.tokens[i].end);
+    return said;
+}
+
 #endif

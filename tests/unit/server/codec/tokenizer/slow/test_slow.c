@@ -190,7 +190,7 @@ static const struct {
     {NULL, "[UNK]\n\xFF\n", NULL, NULL, NULL, "vocab.txt: the token with the id 1 is not UTF-8"},
     {CLASS("PreTrainedTokenizerFast", ""), LINES, NULL, NULL, NULL, "slow files of PreTrainedTokenizer are not read"},
     {"[]", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object"},
-    {"{", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object: "},
+    {"{", LINES, NULL, NULL, NULL, "tokenizer_config.json: is not a JSON object: string or '}' expected"},
     {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"x\":{}}"), LINES, NULL, NULL, NULL,
      "/added_tokens_decoder/x must be a token"},
     {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, NULL, NULL, "needs merges.txt"},
@@ -211,6 +211,41 @@ static const struct {
     {CLASS("PegasusTokenizer", ",\"offset\":0"), NULL, NULL, NULL, "",
      "tokenizer_config.json: /offset has a value that needs a tokenizer.json; write it in Python: from transformers"},
     {CLASS("MarianTokenizer", ",\"separate_vocabs\":true"), NULL, VOCAB, NULL, "", "/separate_vocabs has a value that"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL, "", "spiece.model: is not a model of SentencePiece"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL, "\x0A", "spiece.model: is not a model of SentencePiece"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x0A",
+     "spiece.model: is not a model of SentencePiece"},
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x0B\x01",
+     "spiece.model: is not a model of SentencePiece"}, /* a wire type that there is not */
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x20\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
+     "spiece.model: is not a model of SentencePiece"}, /* a number of eleven bytes */
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL, "\x0A\x02\x18\x01",
+     "spiece.model: has a piece that is damaged, with the id 0"}, /* without a text */
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x0A\x05\x0A\x01"
+     "b\x18\x07",
+     "spiece.model: has a piece that is damaged, with the id 1"}, /* of no kind */
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x08\x0A\x01"
+     "a\x15\x01\x01\xC0\x7F",
+     "spiece.model: has a piece that is damaged, with the id 0"}, /* with the score NaN */
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x12\x02\x18\x03",
+     "spiece.model: is of the type 3; Unigram (1) and BPE (2) are supported"},
+    {CLASS("Fast", ""), LINES, NULL, NULL, NULL, "the slow files of Fast are not read"},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, "a b\n#version: 0.2\n", NULL,
+     "merges.txt: line 2 merges \"#version: 0.2\", and vocab.json lacks"},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, " a b\n", NULL, "merges.txt: line 1 is not two tokens"},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, "ab\n", NULL, "merges.txt: line 1 is not two tokens"},
+    {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, "a z\n", NULL, "merges.txt: line 1 merges \"a z\""},
     {CLASS("MBartTokenizer", ""), NULL, NULL, NULL,
      "\x0A\x03\x0A\x01"
      "a",
@@ -235,6 +270,113 @@ START_TEST(what_is_wrong_is_named)
     err = (attn_error){.status = ATTN_OK};
     ck_assert_int_ne(slow_convert(&files, arena, &json, &err), ATTN_OK);
     ck_assert_msg(strstr(err.message, refused[_i].message) != NULL, "%s", err.message);
+}
+END_TEST
+
+START_TEST(a_model_of_no_known_class_is_named)
+{
+    struct text_span json;
+    begin(NULL, CONFIG_OF("other"));
+    give(SLOW_LINES, text_span_of(LINES), "vocab.txt");
+    err = (attn_error){.status = ATTN_OK};
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "the slow files of a model of the type other are not read"));
+}
+END_TEST
+
+/* The lines of the merges may end in "\r\n", or with a space. */
+START_TEST(files_of_windows_are_read)
+{
+    begin(NULL, CONFIG_OF("roberta"));
+    give(SLOW_VOCAB, text_span_of(VOCAB), "vocab.json");
+    give(SLOW_MERGES, text_span_of("#version: 0.2\r\na b \r\n\r\n\xC4\xA0 ab\r\n"), "merges.txt");
+    ck_assert_str_eq(ids_of("ab ab", false), "6 8");
+    begin(NULL, CONFIG_OF("bert"));
+    give(SLOW_LINES, text_span_of("[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nhe"), "vocab.txt");
+    ck_assert_str_eq(ids_of("he", true), "2 5 3");
+}
+END_TEST
+
+START_TEST(added_tokens_have_their_file)
+{
+    begin(NULL, CONFIG_OF("bert"));
+    give(SLOW_LINES, text_span_of(LINES), "vocab.txt");
+    give(SLOW_ADDED, text_span_of("{\"<new>\":10}"), "added_tokens.json");
+    ck_assert_str_eq(ids_of("he<new>", true), "2 5 10 3");
+}
+END_TEST
+
+/* Marian has one model per language, of which both may be the same. */
+START_TEST(targets_have_files_of_their_own)
+{
+    struct slow_files target;
+    begin(NULL, CONFIG_OF("marian"));
+    ck_assert_ptr_null(slow_vocabulary_name(&files));
+    give(SLOW_LINES, text_span_of("l"), "vocab.txt");
+    ck_assert_str_eq(slow_vocabulary_name(&files), "vocab.txt");
+    give(SLOW_VOCAB, text_span_of("v"), "vocab.json");
+    ck_assert_str_eq(slow_vocabulary_name(&files), "vocab.json");
+    ck_assert(!slow_lacks_target(&files) && !slow_has_target(&files, &target));
+    give(SLOW_PIECES, text_span_of("one"), "sentencepiece.bpe.model");
+    ck_assert_str_eq(slow_vocabulary_name(&files), "sentencepiece.bpe.model");
+    ck_assert(!slow_lacks_target(&files));
+    give(SLOW_TARGET, text_span_of("two"), "target.spm");
+    ck_assert(!slow_has_target(&files, &target));
+    give(SLOW_PIECES, text_span_of("one"), "source.spm");
+    ck_assert(!slow_lacks_target(&files) && slow_has_target(&files, &target));
+    ck_assert_str_eq(target.files[SLOW_PIECES].name, "target.spm");
+    ck_assert_str_eq(target.files[SLOW_VOCAB].name, "vocab.json");
+    give(SLOW_TARGET, text_span_of("ones"), "target.spm");
+    ck_assert(slow_has_target(&files, &target));
+    give(SLOW_TARGET, text_span_of("one"), "target.spm");
+    ck_assert(!slow_has_target(&files, &target) && !slow_lacks_target(&files));
+    give(SLOW_TARGET, (struct text_span){NULL, 0}, NULL);
+    ck_assert(!slow_has_target(&files, &target) && slow_lacks_target(&files));
+}
+END_TEST
+
+/* Pieces of ALBERT that end in a digit and a comma are found last; each score of JSON is behind its piece. */
+START_TEST(pieces_with_a_digit_and_a_comma_come_last)
+{
+    static const char *const texts[] = {"<unk>", "<pad>", "0,", "9,", "/,", ":,", ",", "9", "9,9"};
+    struct bytes *model = attn_arena_take_zeroed(arena, 1, sizeof *model);
+    struct text_span json;
+    for (size_t i = 0; i < COUNT(texts); i++)
+        put_piece(model, texts[i], -2, i == 0 ? 2 : 1);
+    begin(NULL, CONFIG_OF("albert"));
+    give(SLOW_PIECES, (struct text_span){model->at, model->length}, "spiece.model");
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_OK);
+    ck_assert_ptr_nonnull(strstr(json.at, "[\"0,\",-102],[\"9,\",-102],[\"/,\",-2],[\":,\",-2],[\",\",-2],[\"9\",-2],"
+                                          "[\"9,9\",-2]]"));
+}
+END_TEST
+
+/*
+ * Merges by the scores of what they make, of equal scores by the ids; the longest left part first. Bytes and control pieces
+ * are no parts, and a piece of the user is found before all merges, as an added token.
+ */
+START_TEST(scores_are_a_list_of_merges)
+{
+    static const struct {
+        const char *text;
+        float score;
+        unsigned type;
+    } list[] = {{"ab", -3, 1},  {"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"a", -9, 1},    {"b", -9, 1},
+                {"abb", -2, 1}, {"bb", -3, 1},   {"c", 0, 3},   {"abc", -1, 1}, {"user", -5, 4}, {"<0x21>", 0, 6}};
+    struct bytes *model = attn_arena_take_zeroed(arena, 1, sizeof *model);
+    struct bytes trainer = {.length = 0};
+    struct text_span json;
+    for (size_t i = 0; i < COUNT(list); i++)
+        put_piece(model, list[i].text, list[i].score, list[i].type);
+    put_number(&trainer, 3, 2);
+    put_message(model, 2, &trainer);
+    begin(CLASS("LlamaTokenizer", ""), CONFIG_OF("llama"));
+    give(SLOW_PIECES, (struct text_span){model->at, model->length}, "tokenizer.model");
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_OK);
+    ck_assert_ptr_nonnull(strstr(json.at, "\"merges\":[[\"ab\",\"b\"],[\"a\",\"bb\"],[\"a\",\"b\"],[\"b\",\"b\"]]"));
+    ck_assert_ptr_nonnull(strstr(json.at, "{\"id\":10,\"content\":\"user\",\"single_word\":false,\"lstrip\":false,"
+                                          "\"rstrip\":false,\"normalized\":false,\"special\":false}"));
+    ck_assert_ptr_null(strstr(json.at, "\"content\":\"ab\""));
 }
 END_TEST
 
@@ -266,5 +408,11 @@ CHECK_MAIN("slow tokenizers")
     tcase_add_test(tests, pieces_have_the_ids_of_their_class);
     tcase_add_test(tests, pieces_are_a_bpe);
     tcase_add_loop_test(tests, what_is_wrong_is_named, 0, COUNT(refused));
+    tcase_add_test(tests, a_model_of_no_known_class_is_named);
+    tcase_add_test(tests, files_of_windows_are_read);
+    tcase_add_test(tests, added_tokens_have_their_file);
+    tcase_add_test(tests, targets_have_files_of_their_own);
+    tcase_add_test(tests, pieces_with_a_digit_and_a_comma_come_last);
+    tcase_add_test(tests, scores_are_a_list_of_merges);
     tcase_add_test(tests, memory_that_is_short_is_said);
 }
