@@ -21,6 +21,11 @@
     "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","         \
     "\"start\":1,\"stop\":0}]}}"
 
+/* As in CLIP: a mark behind the last part of a word. */
+#define SUFFIX                                                                                                              \
+    "{\"model\":{\"type\":\"BPE\",\"end_of_word_suffix\":\"</w>\",\"merges\":[],\"vocab\":{\"a\":0,\"a</w>\":1,\"</w>\":2," \
+    "\"\xC3\x83</w>\":3,\"b</v>\":4}},\"decoder\":{\"type\":\"ByteLevel\"}}"
+
 #define PIECES                                                                                                         \
     "{\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":{\"type\":\"Whitespace\"},"                            \
     "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\","                  \
@@ -75,6 +80,8 @@ static const struct {
     {BYTE_FALLBACK, {3, 3, 4, 5, 6, 0}, 6, "|b| b|\\xC3|\\xA4|\n|a", "|b"},
     {PIECES, {1, 2, 1, 0}, 4, "|a|b|a|[UNK]", "|a"},
     {PIECES, {9}, 1, "|", "|"},
+    {BYTE_FALLBACK, {1, 1}, 2, "|\xE2\x96\x81| ", "|\xE2\x96\x81"}, /* the decoder leaves nothing of the first one */
+    {SUFFIX, {0, 1, 2, 3, 4}, 5, "|a|a|</w>|\\xC3|b</v>", "|a"},
 };
 
 START_TEST(ids_show_what_the_decoder_gives)

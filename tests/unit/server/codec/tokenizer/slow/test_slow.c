@@ -129,6 +129,9 @@ static const struct {
     {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"12\":{\"content\":\"Xy\",\"normalized\":true}}"),
      CONFIG_OF("bert"), "he xy", "2 5 12 3"},
     {CLASS("BertTokenizer", ",\"additional_special_tokens\":[\"<new>\"]"), CONFIG_OF("bert"), "he<new>", "2 5 10 3"},
+    {CLASS("BertTokenizer", ",\"additional_special_tokens\":[\"\",\"<new>\"]"), CONFIG_OF("bert"), "he<new>",
+     "2 5 10 3"},
+    {CLASS("BertTokenizer", ",\"mask_token\":\"\""), CONFIG_OF("bert"), "[MASK]he", "2 4 5 3"},
 };
 
 START_TEST(lines_are_a_wordpiece)
@@ -240,6 +243,10 @@ static const struct {
      "\x0A\x03\x0A\x01"
      "a\x12\x02\x18\x03",
      "spiece.model: is of the type 3; Unigram (1) and BPE (2) are supported"},
+    {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"16777216\":{\"content\":\"x\"}}"), LINES, NULL, NULL, NULL,
+     "/added_tokens_decoder/16777216 must be a token"},
+    {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"12\":{\"content\":\"\"}}"), LINES, NULL, NULL, NULL,
+     "/added_tokens_decoder/12 must be a token"},
     {CLASS("Fast", ""), LINES, NULL, NULL, NULL, "the slow files of Fast are not read"},
     {CLASS("GPT2Tokenizer", ""), NULL, VOCAB, "a b\n#version: 0.2\n", NULL,
      "merges.txt: line 2 merges \"#version: 0.2\", and vocab.json lacks"},
@@ -297,12 +304,65 @@ START_TEST(files_of_windows_are_read)
 }
 END_TEST
 
+/* Tokens of added_tokens.json are special, and not normalized, if the settings name them. */
 START_TEST(added_tokens_have_their_file)
 {
-    begin(NULL, CONFIG_OF("bert"));
-    give(SLOW_LINES, text_span_of(LINES), "vocab.txt");
-    give(SLOW_ADDED, text_span_of("{\"<new>\":10}"), "added_tokens.json");
-    ck_assert_str_eq(ids_of("he<new>", true), "2 5 10 3");
+    static const struct {
+        const char *settings, *text, *ids;
+    } cases[] = {{"{}", "he[NEW]", "2 5 10 3"},
+                 {"{}", "he[new]", "2 5 10 3"},
+                 {"{\"additional_special_tokens\":[\"[NEW]\"]}", "he[NEW]", "2 5 10 3"},
+                 {"{\"additional_special_tokens\":[\"[NEW]\"]}", "he[new]", "2 5 1 1 1 3"},
+                 {"{\"mask_token\":\"[NEW]\"}", "he[NEW]", "2 5 10 3"},
+                 {"{\"mask_token\":\"[NEW]\"}", "he[new]", "2 5 1 1 1 3"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        begin(cases[i].settings, CONFIG_OF("bert"));
+        give(SLOW_LINES, text_span_of(LINES), "vocab.txt");
+        give(SLOW_ADDED, text_span_of("{\"[NEW]\":10}"), "added_tokens.json");
+        ck_assert_str_eq(ids_of(cases[i].text, true), cases[i].ids);
+    }
+    static const char *const wrong[] = {"{\"\":10}", "{\"[NEW]\":-1}", "{\"[NEW]\":16777216}", "{\"[NEW]\":\"10\"}"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct text_span json;
+        give(SLOW_ADDED, text_span_of(wrong[i]), "added_tokens.json");
+        err = (attn_error){.status = ATTN_OK};
+        ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_ERR_VALUE);
+        ck_assert_ptr_nonnull(strstr(err.message, "must be the id of a token"));
+    }
+}
+END_TEST
+
+START_TEST(special_tokens_have_a_limit)
+{
+    enum { OTHERS_MAX = 4096 };
+    static char settings[OTHERS_MAX * 16];
+    for (int count = OTHERS_MAX; count <= OTHERS_MAX + 1; count++) {
+        struct text_span json;
+        size_t used = (size_t)snprintf(settings, sizeof settings, "{\"additional_special_tokens\":[");
+        for (int i = 0; i < count; i++)
+            used += (size_t)snprintf(settings + used, sizeof settings - used, "%s\"<%d>\"", i > 0 ? "," : "", i);
+        snprintf(settings + used, sizeof settings - used, "]}");
+        begin(settings, CONFIG_OF("bert"));
+        give(SLOW_LINES, text_span_of(LINES), "vocab.txt");
+        err = (attn_error){.status = ATTN_OK};
+        ck_assert_int_eq(slow_convert(&files, arena, &json, &err), count == OTHERS_MAX ? ATTN_OK : ATTN_ERR_TOO_LARGE);
+    }
+    ck_assert_ptr_nonnull(strstr(err.message, "or 4096 additional special tokens"));
+}
+END_TEST
+
+START_TEST(sentinels_have_a_limit)
+{
+    static const struct {
+        const char *settings, *text, *ids;
+    } cases[] = {{"{\"extra_ids\":2}", "<extra_id_0>", "10"},
+                 {"{\"extra_ids\":1000}", "<extra_id_0>", "1008"},
+                 {"{\"extra_ids\":1001}", "<extra_id_0>", "3 0 4 0"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        begin(cases[i].settings, CONFIG_OF("t5"));
+        give(SLOW_PIECES, make_model(1, false), "spiece.model");
+        ck_assert_str_eq(ids_of(cases[i].text, false), cases[i].ids);
+    }
 }
 END_TEST
 
@@ -411,6 +471,8 @@ CHECK_MAIN("slow tokenizers")
     tcase_add_test(tests, a_model_of_no_known_class_is_named);
     tcase_add_test(tests, files_of_windows_are_read);
     tcase_add_test(tests, added_tokens_have_their_file);
+    tcase_add_test(tests, special_tokens_have_a_limit);
+    tcase_add_test(tests, sentinels_have_a_limit);
     tcase_add_test(tests, targets_have_files_of_their_own);
     tcase_add_test(tests, pieces_with_a_digit_and_a_comma_come_last);
     tcase_add_test(tests, scores_are_a_list_of_merges);
