@@ -28,7 +28,7 @@ CHANGES = [(r"(?<![<\-=])<=", "<"), (r">=", ">"), (r"(?<=\s)<(?=\s)", "<="), (r"
            (r"&&", "||"), (r"\|\|", "&&"), (r"(?<=\w) \+ (?=\w)", " - "), (r"(?<=[\w\])]) - (?=\w)", " + "),
            (r"!(?=[a-z_(])", ""), (r"\breturn true;", "return false;"), (r"\breturn false;", "return true;"),
            (r"(?<= )0(?=[;,)])", "1"), (r"(?<= )1(?=[;,)])", "0"), (r"(?<== )true(?=[;,)])", "false"), (r"(?<== )false(?=[;,)])", "true"),
-           (r"^    +(?!return|break|continue|goto|case|default|const|static|struct|size_t|char|bool|uint|int|double)[a-z_*(][^{}]*;$", ";")]
+           (r"^    +(?!return|break|continue|goto|case|default|const|static|struct|size_t|char|bool|uint|int|double)[a-z_*(][^{};]*;$", ";")]
 PATIENCE = 10  # A program that takes so many times its time without a mutant, and SHORTEST seconds more, does not end.
 SHORTEST = 5
 

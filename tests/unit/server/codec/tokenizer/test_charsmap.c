@@ -35,8 +35,8 @@ static void add_rule(struct table *table, const char *key, const char *text)
 
 static struct table *make_table(void)
 {
-    static const char *const rules[][2] = {{"x", "y"},         {"xx", "z"}, {"q", "yz"},      {"w", ""},
-                                           {"f\xCC\x81", "y"}, {"g", "a"},  {"\xCC\x82", "z"}};
+    static const char *const rules[][2] = {{"x", "y"}, {"xx", "z"},       {"q", "yz"}, {"w", ""},    {"f\xCC\x81", "y"},
+                                           {"g", "a"}, {"\xCC\x82", "z"}, {"kk", "z"}, {"\r\n", "z"}};
     struct table *table = attn_arena_take_zeroed(arena, 1, sizeof *table);
     table->units[0] = 1 << 10 | SHIFTED;
     for (size_t i = 0; i < COUNT(rules); i++)
@@ -81,6 +81,9 @@ static const struct {
     {"g\xCC\x81\xCC\x81z", "1:0-1 3:3-4", "1:0-1 0!:1-3 3:3-4"},
     {"g\xCC\x81\xCC\x81\xCC\x82z", "1:0-1 0!:1-3 3:3-4 3:4-5", "1:0-1 0!:1-3 3:3-4 3:4-5"},
     {"f", "0!:0-1", "0!:0-1"},
+    {"af\xCC\x81z", "1:0-1 2:1-2 3:3-4", "1:0-1 2:1-2 3:3-4"},
+    {"akka", "1:0-1 0!:1-3 1:3-4", "1:0-1 3:1-2 1:3-4"}, /* no grapheme has the key */
+    {"a\r\nz", "1:0-1 3:1-2 3:3-4", "1:0-1 3:1-2 3:3-4"},
 };
 
 START_TEST(keys_are_replaced_by_their_texts)
@@ -99,7 +102,7 @@ START_TEST(a_key_ends_with_its_piece)
     char *text = attn_arena_take(arena, file.length + 128, 1);
     snprintf(text, file.length + 128, "{\"added_tokens\":[{\"id\":4,\"content\":\"xw\",\"normalized\":false}],%s",
              file.at + 1);
-    ck_assert_str_eq(said_ids(load_slow(text_span_of(text)), "xxw"), "2:0-1 4:1-3");
+    ck_assert_str_eq(said_ids(load_slow(text_span_of(text)), "axxw"), "1:0-1 2:1-2 4:2-4");
 }
 END_TEST
 

@@ -192,6 +192,10 @@ static const struct {
     /* The byte of the suffix has no character of its own. */
     {"\"byte_fallback\":true,\"end_of_word_suffix\":\"#\",", "\"a\":0,\"<0xC3>\":1,\"<0xA4>\":2,\"<0x23>\":3,\"a#\":4",
      "", "a\xC3\xA4|a", "0:0-1 1:1-2 2:1-2 3:1-2 4:3-4"},
+    /* Two escapes that are one character are read as a tree. */
+    {"", "\"a\":0,\"\\uD83D\\uDE00\":1,\"a\\uD83D\\uDE00\":2", "[\"a\",\"\\uD83D\\uDE00\"]", "a\xF0\x9F\x98\x80",
+     "2:0-2"},
+    {"", "\"a\":0,\"\\uD83D\\uDE00\":1,\"a\\uD83D\\uDE00\":2", "\"a \\uD83D\\uDE00\"", "a\xF0\x9F\x98\x80", "2:0-2"},
     /* Two merges in a row may make the same token. */
     {"", "\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"bc\":4,\"abc\":5,\"x\":6", "\"b c\",\"a b\",\"a bc\",\"ab c\"", "abc",
      "5:0-3"},

@@ -245,6 +245,8 @@ static const struct {
      "spiece.model: is of the type 3; Unigram (1) and BPE (2) are supported"},
     {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"16777216\":{\"content\":\"x\"}}"), LINES, NULL, NULL, NULL,
      "/added_tokens_decoder/16777216 must be a token"},
+    {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"x\":{\"content\":\"y\"}}"), LINES, NULL, NULL, NULL,
+     "/added_tokens_decoder/x must be a token"},
     {CLASS("BertTokenizer", ",\"added_tokens_decoder\":{\"12\":{\"content\":\"\"}}"), LINES, NULL, NULL, NULL,
      "/added_tokens_decoder/12 must be a token"},
     {CLASS("Fast", ""), LINES, NULL, NULL, NULL, "the slow files of Fast are not read"},
@@ -366,6 +368,52 @@ START_TEST(sentinels_have_a_limit)
 }
 END_TEST
 
+/* An empty line has an id, and no token. */
+START_TEST(lines_are_counted)
+{
+    struct text_span json;
+    begin(NULL, CONFIG_OF("bert"));
+    give(SLOW_LINES, text_span_of("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n\nhe"), "vocab.txt");
+    ck_assert_str_eq(ids_of("he", true), "2 6 3");
+    give(SLOW_LINES, (struct text_span){"[PAD]\na\0b\n", 10}, "vocab.txt");
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_ERR_SYNTAX);
+    ck_assert_str_eq(err.message, "vocab.txt: line 2 has U+0000");
+}
+END_TEST
+
+/* The mask takes the space before it, also where the settings have its text alone; sentinels take those around them. */
+START_TEST(tokens_take_the_spaces_of_their_class)
+{
+    for (int i = 0; i < 2; i++) {
+        begin(i == 0 ? NULL : "{\"mask_token\":\"<mask>\"}", CONFIG_OF("roberta"));
+        give(SLOW_VOCAB, text_span_of(VOCAB), "vocab.json");
+        give(SLOW_MERGES, text_span_of(MERGES), "merges.txt");
+        ck_assert_str_eq(ids_of("ab <mask>", false), "6 9");
+    }
+    begin(NULL, CONFIG_OF("t5"));
+    give(SLOW_PIECES, make_model(1, false), "spiece.model");
+    ck_assert_str_eq(ids_of("a <extra_id_0> a", false), "6 108 6");
+}
+END_TEST
+
+/* A piece of the user has as many times the highest score of a word as it has bytes, less a tenth. */
+START_TEST(pieces_of_the_user_have_a_score)
+{
+    struct bytes *model = attn_arena_take_zeroed(arena, 1, sizeof *model);
+    struct text_span json;
+    put_piece(model, "<pad>", 0, 3);
+    put_piece(model, "<unk>", 0, 2);
+    put_piece(model, "a", -3, 1);
+    put_piece(model, "b", -2, 1);
+    put_piece(model, "user", -1, 4);
+    begin(NULL, CONFIG_OF("albert"));
+    give(SLOW_PIECES, (struct text_span){model->at, model->length}, "spiece.model");
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_OK);
+    ck_assert_ptr_nonnull(strstr(json.at, "[\"<pad>\",-1e+30]"));
+    ck_assert_ptr_nonnull(strstr(json.at, "[\"a\",-3],[\"b\",-2],[\"user\",-8.0999999999999996]]"));
+}
+END_TEST
+
 /* Marian has one model per language, of which both may be the same. */
 START_TEST(targets_have_files_of_their_own)
 {
@@ -473,6 +521,9 @@ CHECK_MAIN("slow tokenizers")
     tcase_add_test(tests, added_tokens_have_their_file);
     tcase_add_test(tests, special_tokens_have_a_limit);
     tcase_add_test(tests, sentinels_have_a_limit);
+    tcase_add_test(tests, lines_are_counted);
+    tcase_add_test(tests, tokens_take_the_spaces_of_their_class);
+    tcase_add_test(tests, pieces_of_the_user_have_a_score);
     tcase_add_test(tests, targets_have_files_of_their_own);
     tcase_add_test(tests, pieces_with_a_digit_and_a_comma_come_last);
     tcase_add_test(tests, scores_are_a_list_of_merges);
