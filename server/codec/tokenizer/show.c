@@ -64,19 +64,18 @@ static size_t read_bytes(const struct tokenizer *tokenizer, struct text_span spe
     return count;
 }
 
-/* The bytes of the character at text, before its end; 0: there is none, but a part of one. */
-static size_t character_bytes(const char *text, const char *end)
+/* The bytes of the character at text; 0: there is none, but a part of one. */
+static size_t character_bytes(const char *text)
 {
-    const size_t length = *text == '\0' ? 1 : utf8_length(text);
-    return length <= (size_t)(end - text) ? length : 0;
+    return *text == '\0' ? 1 : utf8_length(text);
 }
 
-/* Characters as they are, bytes of a part of one as \xE4. Returns the length. */
+/* Characters as they are, bytes of a part of one as \xE4. A NUL stands behind the bytes. Returns the length. */
 static size_t write_bytes(const char *bytes, size_t count, char room[TOKENIZER_SHOWN_MAX])
 {
     char *to = room;
     for (size_t at = 0; at < count;) {
-        const size_t length = character_bytes(bytes + at, bytes + count);
+        const size_t length = character_bytes(bytes + at);
         if (length > 0) {
             memcpy(to, bytes + at, length);
             to += length;
