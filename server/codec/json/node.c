@@ -64,7 +64,8 @@ void node_drop_nulls(const struct node *node)
 
 struct node node_member(const struct node *parent, const char *name)
 {
-    return (struct node){.parent = parent, .name = name, .json = node_find(parent->json, name)};
+    return (struct node){
+        .parent = parent, .name = name, .json = node_find(parent->json, name), .is_plain = parent->is_plain};
 }
 
 struct node node_element(const struct node *parent, size_t index)
@@ -426,7 +427,7 @@ attn_status node_decode_members(struct reading *reading, const struct node *node
     for (size_t i = 0; i < count && !node_has_failed(reading); i++) {
         if (!found[i])
             continue;
-        struct node child = {.parent = node, .name = members[i].name, .json = found[i]};
+        struct node child = {.parent = node, .name = members[i].name, .json = found[i], .is_plain = node->is_plain};
         node_note(reading, members[i].decode(reading, &child, (char *)to + members[i].offset));
     }
     return reading->status;

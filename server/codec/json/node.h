@@ -64,7 +64,7 @@ struct node {
     size_t index;              /* the index of the element */
     json_t *json;
     bool is_spelt; /* the request has a short form: the pointer of its one member is that of the node */
-    bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
+    bool is_plain; /* within a list that node_decode_list parsed, or a file: no markers, [n] is a list of one number */
 };
 
 /* Decodes node into *to. The comment of each function gives the type of *to. */

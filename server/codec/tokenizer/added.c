@@ -114,7 +114,7 @@ attn_status added_load(struct loading *loading, const struct node *list, const s
     if (added->tokens == NULL)
         return node_fail_memory(&loading->reading, list);
     for (size_t i = 0; i < count; i++) {
-        const struct node element = step_element(list, i);
+        const struct node element = node_element(list, i);
         const attn_arena_mark mark = attn_arena_mark_here(loading->scratch);
         const attn_status status = load_token(loading, &element, normalizers, &added->tokens[i]);
         attn_arena_release(loading->scratch, mark);

@@ -62,7 +62,7 @@ static attn_status load_model(struct loader *loader, const struct node *node)
         return node_fail(
             &loading->reading, node, ATTN_ERR_VALUE,
             "is a model of the kind \"%.60s\", which is not supported; supported kinds: WordPiece, BPE, Unigram", name);
-    const struct node vocab = step_member(node, "vocab");
+    const struct node vocab = node_member(node, "vocab");
     const bool wants_list = kind == &model_unigram;
     if (loading->vocab.text.at == NULL || (wants_list ? !json_is_array(vocab.json) : !json_is_object(vocab.json)))
         return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"vocab\", %s",
@@ -95,7 +95,7 @@ static const struct member members[] = {
 static attn_status load_steps(struct loader *loader, const char *name, const struct step_table *table,
                               struct steps *steps)
 {
-    const struct node node = step_member(&loader->root, name);
+    const struct node node = node_member(&loader->root, name);
     return steps_load(&loader->loading, &node, table, steps);
 }
 
@@ -104,8 +104,8 @@ static attn_status load_parts(struct loader *loader)
     struct tokenizer *tokenizer = loader->tokenizer;
     struct loading *loading = &loader->loading;
     const struct node *root = &loader->root;
-    const struct node model = step_member(root, "model"), added = step_member(root, "added_tokens"),
-                      post = step_member(root, "post_processor");
+    const struct node model = node_member(root, "model"), added = node_member(root, "added_tokens"),
+                      post = node_member(root, "post_processor");
     struct reading *reading = &loading->reading;
     node_decode_members(reading, root, members, ARRAY_LENGTH(members), tokenizer);
     if (!json_is_object(model.json))

@@ -110,13 +110,13 @@ static attn_status load_template(struct loading *loading, const struct node *nod
 {
     struct template_part parts[PARTS_MAX];
     size_t count = 0;
-    const struct node list = step_member(node, name);
+    const struct node list = node_member(node, name);
     const json_t *specials = json_object_get(node->json, "special_tokens");
     struct reading *reading = &loading->reading;
     if (!json_is_array(list.json))
         return node_fail(reading, node, ATTN_ERR_FIELD, "needs the list \"%s\"", name);
     for (size_t i = 0; i < json_array_size(list.json) && !node_has_failed(reading); i++) {
-        const struct node piece = step_element(&list, i);
+        const struct node piece = node_element(&list, i);
         add_piece(loading, &piece, specials, parts, &count);
         if (!has_pair && count > 0 && parts[count - 1].what == PART_PAIR)
             node_fail(reading, &piece, ATTN_ERR_VALUE, "names B, but there is one sequence");

@@ -218,7 +218,7 @@ static attn_status load(struct loading *loading, const struct node *node, const 
     bpe->unknown = model_find_token(loading, bpe->unk_token);
     model_find_bytes(loading->vocabulary, &bpe->bytes);
     *model = bpe;
-    const struct node list = step_member(node, "merges");
+    const struct node list = node_member(node, "merges");
     return merges_load(loading, &list, bpe->continuing_subword_prefix.length, &bpe->merges);
 }
 

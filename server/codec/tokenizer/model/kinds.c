@@ -10,20 +10,6 @@
 
 enum { STEPS_MAX = 64, SEQUENCES_MAX = 8 /* one within another */ };
 
-struct node step_member(const struct node *parent, const char *name)
-{
-    struct node node = node_member(parent, name);
-    node.is_plain = true;
-    return node;
-}
-
-struct node step_element(const struct node *parent, size_t index)
-{
-    struct node node = node_element(parent, index);
-    node.is_plain = true;
-    return node;
-}
-
 struct node step_item(const struct node *list, const json_t *piece, size_t index, size_t i)
 {
     return (struct node){.parent = list, .index = index + i, .json = json_array_get(piece, i), .is_plain = true};
@@ -109,7 +95,7 @@ attn_status step_behavior(struct reading *reading, const struct node *node, void
 attn_status step_pattern(struct reading *reading, const struct node *node, void *to)
 {
     char field[JSON_POINTER_MAX];
-    const struct node literal = step_member(node, "String"), regex = step_member(node, "Regex");
+    const struct node literal = node_member(node, "String"), regex = node_member(node, "Regex");
     const bool is_regex = regex.json != NULL;
     struct text_span text = {NULL, 0};
     if (!json_is_object(node->json) || json_object_size(node->json) != 1 || (literal.json == NULL && !is_regex))
@@ -123,7 +109,7 @@ attn_status step_pattern(struct reading *reading, const struct node *node, void 
 
 attn_status step_token(struct reading *reading, const struct node *node, void *to)
 {
-    const struct node id = step_element(node, 1);
+    const struct node id = node_element(node, 1);
     if (json_array_size(node->json) != 2 || !json_is_string(json_array_get(node->json, 0)))
         return node_fail_value(reading, node, "a token and its id, as [\"[SEP]\", 3]");
     return step_count(reading, &id, &((struct step_token_id *)to)->id);
@@ -196,13 +182,13 @@ static attn_status load_steps(struct loading *loading, const struct node *node, 
 static attn_status load_sequence(struct loading *loading, const struct node *node, const struct step_table *table,
                                  unsigned depth, struct steps *steps)
 {
-    const struct node list = step_member(node, table->list);
+    const struct node list = node_member(node, table->list);
     if (!json_is_array(list.json))
         return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "is a Sequence without the list \"%s\"", table->list);
     if (depth == SEQUENCES_MAX)
         return node_fail(&loading->reading, node, ATTN_ERR_VALUE, "is the %uth Sequence within another", depth);
     for (size_t i = 0; i < json_array_size(list.json); i++) {
-        const struct node element = step_element(&list, i);
+        const struct node element = node_element(&list, i);
         if (load_steps(loading, &element, table, depth + 1, steps) != ATTN_OK)
             return loading->reading.status;
     }

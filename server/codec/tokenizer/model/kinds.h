@@ -96,9 +96,6 @@ extern const struct step_table normalizer_table, pre_tokenizer_table, post_proce
 
 /* ---- decoders of options, for tables of members ---- */
 
-/* A child for path and JSON; none of its arrays are markers. */
-struct node step_member(const struct node *parent, const char *name);
-struct node step_element(const struct node *parent, size_t index);
 /* The item of a list that is in place i of a piece, which begins at the index. */
 struct node step_item(const struct node *list, const json_t *piece, size_t index, size_t i);
 

@@ -261,12 +261,20 @@ END_TEST
 
 START_TEST(kinds_that_are_known_are_listed)
 {
-    static const char text[] = "{\"post_processor\":{\"type\":\"Foo\"}," LETTERS "}";
+    static const char *const cases[][2] = {
+        {"{\"post_processor\":{\"type\":\"Foo\"}," LETTERS "}",
+         "/post_processor is a post-processor of the kind \"Foo\", which is not supported; supported kinds: Sequence, "
+         "BertProcessing, RobertaProcessing, ByteLevel, TemplateProcessing"},
+        {"{\"normalizer\":{\"type\":\"Foo\"}," LETTERS "}",
+         "/normalizer is a normalizer of the kind \"Foo\", which is not supported; supported kinds: Sequence, BertNormalizer, "
+         "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend, Nmt, Precompiled, ByteLevel"}};
     const struct tokenizer *tokenizer;
-    ck_assert_int_eq(tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err), ATTN_ERR_VALUE);
-    ck_assert_str_eq(err.message,
-                     "/post_processor is a post-processor of the kind \"Foo\", which is not supported; supported "
-                     "kinds: Sequence, BertProcessing, RobertaProcessing, ByteLevel, TemplateProcessing");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        err = (attn_error){0};
+        ck_assert_int_eq(tokenizer_load(cases[i][0], strlen(cases[i][0]), arena, scratch, &tokenizer, &err),
+                         ATTN_ERR_VALUE);
+        ck_assert_str_eq(err.message, cases[i][1]);
+    }
 }
 END_TEST
 
@@ -844,6 +852,20 @@ static const struct {
      "/model/vocab/0 must be a token and its score"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"\\uD83D\\uDE00\",0],[\"a\"]]}}", ATTN_ERR_VALUE,
      "/model/vocab/1 must be a token and its score"},
+    {"{\"added_tokens\":[{\"id\":[0],\"content\":\"x\"}]," LETTERS "}", ATTN_ERR_FIELD,
+     "/added_tokens/0/id must be an integer from 0 to 2147483647, received an array"},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":[0],\"content\":\"\"}," LETTERS "}", ATTN_ERR_VALUE,
+     "or {\"Regex\": \xE2\x80\xA6}, received an array"},
+    {"{\"version\":[0]," LETTERS "}", ATTN_ERR_VALUE, "/version must be \"1.0\", received an array"},
+    {"{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[0],\"cls\":[\"a\",1]}," LETTERS "}", ATTN_ERR_VALUE,
+     "as [\"[SEP]\", 3], received an array"},
+    {"{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"a\",[0]],\"cls\":[\"a\",1]}," LETTERS "}",
+     ATTN_ERR_FIELD, "/post_processor/sep/1 must be an integer from 0 to 2147483647, received an array"},
+    {"{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"BertNormalizer\",\"lowercase\":[0]}]}," LETTERS
+     "}",
+     ATTN_ERR_FIELD, "/normalizer/normalizers/0/lowercase must be true or false, received an array"},
+    {"{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"\\u0000\",\"vocab\":{\"a\":0}}}", ATTN_ERR_VALUE,
+     "/model/unk_token holds U+0000"},
     {BEFORE, ATTN_ERR_FIELD, "/before is an unknown member; known here: version, truncation"},
     {COMBINING, ATTN_ERR_VALUE, "/normalizer is a normalizer of the kind \"StripCombining\", which is not supported"},
     {FIRST, ATTN_ERR_FIELD, "/normalizer/first is an unknown member; known here: prepend"},
@@ -1130,6 +1152,9 @@ START_TEST(a_vocabulary_spells_its_ids)
     ck_assert_ptr_null(tokenizer_token(tokenizer, UINT32_MAX).at);
     tokenizer = load_text(text_span_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[]}}"));
     ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), 0);
+    tokenizer = load_text(text_span_of("{\"added_tokens\":[{\"id\":0,\"content\":\"x\"}],\"model\":{\"type\":\"BPE\","
+                                       "\"vocab\":{},\"merges\":[]}}"));
+    ck_assert_str_eq(tokenizer_token(tokenizer, 0).at, "x");
     tokenizer = load_text(text_span_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":65537},\"merges\":[]}}"));
     ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), 65538);
     tokenizer = load_text(
