@@ -32,6 +32,19 @@
     "\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}},\"added_tokens\":[{\"id\":0,\"content\":\"[UNK]\",\"special\":true}]," \
     "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}}"
 
+/* One character becomes two, which stand for the same place. */
+#define TWO                                                                                                                              \
+    "{\"normalizer\":{\"type\":\"Lowercase\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"\"," \
+    "\"vocab\":{\"?\":0,\"i\":1,\"\xCC\x87\":2}}}"
+
+/* A token of characters that are none of GPT-2's alphabet, and one that are. */
+#define ALPHABET                                                                                                       \
+    "{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"a\xE6\xB3\xA8\":0,\"b\xC3\x83\xC2\xA4\":1}},\"decoder\":{\"type\":\"ByteLevel\"}}"
+
+#define REPLACED(text)                                                                                                              \
+    "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"aaa\":0}},\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"aaa\"}," \
+    "\"content\":\"" text "\"}}"
+
 /* What is shown, each behind a bar; a NUL as 0. */
 static const char *joined(const struct text_span *shown, size_t count)
 {
@@ -55,6 +68,7 @@ static const struct {
     {BYTE_FALLBACK, "a b\xC3\xA4", "|a| b|\\xC3|\\xA4"},
     {BYTE_FALLBACK, "a\n", "|a|\n"},
     {PIECES, "AB a", "|A|B|a"},
+    {TWO, "\xC4\xB0i\xC4\xB0", "|\xC4\xB0|\xC4\xB0|i|\xC4\xB0|\xC4\xB0"},
     {PIECES, "ab \xC3\xA4 [UNK]", "|a|b|\xC3\xA4|[UNK]"},
 };
 
@@ -81,6 +95,10 @@ static const struct {
     {PIECES, {1, 2, 1, 0}, 4, "|a|b|a|[UNK]", "|a"},
     {PIECES, {9}, 1, "|", "|"},
     {BYTE_FALLBACK, {1, 1}, 2, "|\xE2\x96\x81| ", "|\xE2\x96\x81"}, /* the decoder leaves nothing of the first one */
+    {ALPHABET, {0, 1}, 2, "|a\xE6\xB3\xA8|b\xC3\xA4", "|a\xE6\xB3\xA8"},
+    {REPLACED("xaaa"), {0}, 1, "|xaaa", "|xaaa"},
+    {REPLACED(" aab"), {0}, 1, "| aab", "| aab"},
+    {REPLACED(" aaa"), {0}, 1, "|aaa", "|aaa"},
     {SUFFIX, {0, 1, 2, 3, 4}, 5, "|a|a|</w>|\\xC3|b</v>", "|a"},
 };
 
@@ -110,6 +128,22 @@ START_TEST(different_words_take_no_more_than_the_longest)
     for (size_t count = 0; count < COUNT(spelled); count++) {
         ck_assert_uint_eq(tokenizer_words_bound(tokenizer, false, count), spelled[count]);
         ck_assert_uint_eq(tokenizer_words_bound(tokenizer, true, count), shown[count]);
+    }
+}
+END_TEST
+
+/* Words of more than 512 bytes count as the longest of them does, with quotes and a comma. */
+START_TEST(long_words_count_as_the_longest)
+{
+    char text[2048], as[701];
+    memset(as, 'a', 700);
+    for (int length = 508; length <= 511; length++) {
+        snprintf(text, sizeof text, "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"%.*s\":0,\"%.700s\":1}}}", length,
+                 as, as);
+        const struct tokenizer *tokenizer = load_text(text_span_of(text));
+        ck_assert_uint_eq(tokenizer_words_bound(tokenizer, false, 1), 703);
+        ck_assert_uint_eq(tokenizer_words_bound(tokenizer, false, 2),
+                          703 + (length + 2 < 512 ? (size_t)length + 3 : 703));
     }
 }
 END_TEST
@@ -160,13 +194,28 @@ START_TEST(a_pair_shows_the_characters_of_each_text)
 }
 END_TEST
 
+START_TEST(added_tokens_show_their_spelling)
+{
+    struct text_span shown[8];
+    const struct tokenizer *tokenizer = load_text(text_span_of(
+        "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"##b\",2],\"cls\":[\"a\",1]},"
+        "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}}}"));
+    const struct tokenizer_input input = {.text = text_span_of("ab"), .add_special = true};
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    ck_assert_int_eq(tokenizer_show_text(tokenizer, &input, output.tokens, output.count, arena, shown, &err), ATTN_OK);
+    ck_assert_str_eq(joined(shown, output.count), "|a|a|b|##b");
+}
+END_TEST
+
 CHECK_MAIN("show")
 {
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, a_text_shows_its_characters, 0, COUNT(texts));
     tcase_add_loop_test(tests, ids_show_what_the_decoder_gives, 0, COUNT(ids));
     tcase_add_test(tests, different_words_take_no_more_than_the_longest);
+    tcase_add_test(tests, long_words_count_as_the_longest);
     tcase_add_loop_test(tests, the_bound_of_words_holds, 0, 3);
     tcase_add_test(tests, a_token_that_the_decoder_makes_much_longer_is_shown_as_spelled);
+    tcase_add_test(tests, added_tokens_show_their_spelling);
     tcase_add_test(tests, a_pair_shows_the_characters_of_each_text);
 }

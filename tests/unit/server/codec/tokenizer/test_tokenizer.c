@@ -75,6 +75,8 @@ static const struct {
      "c:0-1 ab:2-3 c:3-4"},
     {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},\"content\":\"\"}", "cxxxc", "c:0-1 c:4-5"},
     /* A pattern that matches nothing does so at the end, too. */
+    {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"c\"}", "ab",
+     "c:0-0 a:0-1 c:0-1 b:1-2 c:1-2"},
     {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"$\"},\"content\":\"c\"}", "ab", "ab:0-2 c:1-2"},
     {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "ab", "_:0-1 ab:0-2"},
     {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "", ""},
@@ -204,6 +206,8 @@ START_TEST(a_word_of_too_many_characters_is_unknown)
     ck_assert_str_eq(said_ids(tokenizer, "aa aaa \xC3\xA4"
                                          "a"),
                      "1:0-1 2:1-2 0!:3-6 3:7-8 2:8-9");
+    tokenizer = load_text(text_span_of("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":1,\"[UNK]\":0}}}"));
+    ck_assert_str_eq(said_ids(tokenizer, "b"), "0!:0-1");
 }
 END_TEST
 
@@ -289,6 +293,7 @@ static const struct {
     {"a{2}", "xaax", "?:0-1! a:1-2 a:2-3 ?:3-4!"},
     {"a{,x}", "ba{,x}b", "b:0-1 ?:1-6! b:6-7"},
     {"\\\\d{2}", "x12x", "?:0-1! 1:1-2 2:2-3 ?:3-4!"},
+    {"\\\\d{,2}a", "x1ax", "?:0-1! 1:1-2 a:2-3 ?:3-4!"},
     {"\\\\pL", "a1", "a:0-1 1:1-2"},
     {"\\\\x{61}+", "xaax", "?:0-1! a:1-2 a:2-3 ?:3-4!"},
     {"\\\\[", "x[a", "?:0-1! ?:1-2! a:2-3"},
@@ -476,15 +481,20 @@ START_TEST(spaces_are_trimmed_off_offsets)
 END_TEST
 
 /* Two words: the second does not begin the text. */
+#define FRONT                                                                                                                       \
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},\"post_processor\":" TRIMS(                               \
+        ",\"add_prefix_space\":true") ",\"model\":{\"type\":\"BPE\",\"merges\":[\"\xC4\xA0 a\"],\"vocab\":{\"a\":0,\"\xC4\xA0\":1," \
+                                      "\"\xC4\xA0"                                                                                  \
+                                      "a\":2}}}"
+
 START_TEST(a_space_stays_at_the_front_alone)
 {
-    const struct tokenizer *tokenizer = load_text(
-        text_span_of("{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},\"post_processor\":" TRIMS(
-            ",\"add_prefix_space\":true") ",\"model\":{\"type\":\"BPE\",\"merges\":[\"\xC4\xA0 a\"],\"vocab\":{\"a\":0,"
-                                          "\"\xC4\xA0\":1,\"\xC4\xA0"
-                                          "a\":2}}}"));
+    const struct tokenizer *tokenizer = load_text(text_span_of("{" FRONT));
     ck_assert_str_eq(said_ids(tokenizer, "a a"), "2:0-1 2:2-3");
     ck_assert_str_eq(said_ids(tokenizer, " a a"), "2:0-2 2:3-4");
+    tokenizer = load_text(
+        text_span_of("{\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":false}," FRONT));
+    ck_assert_str_eq(said_ids(tokenizer, " a"), "2:1-2");
 }
 END_TEST
 
@@ -997,6 +1007,22 @@ START_TEST(sequences_within_sequences_have_a_limit)
 }
 END_TEST
 
+START_TEST(steps_have_a_limit)
+{
+    enum { STEPS_MAX = 64 };
+    for (int count = STEPS_MAX; count <= STEPS_MAX + 1; count++) {
+        char text[4096] = "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[";
+        for (int i = 0; i < count; i++)
+            strcat(text, i > 0 ? ",{\"type\":\"NFC\"}" : "{\"type\":\"NFC\"}");
+        strcat(text, "]}," LETTERS "}");
+        const struct tokenizer *tokenizer;
+        const attn_status status = tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err);
+        ck_assert_int_eq(status, count <= STEPS_MAX ? ATTN_OK : ATTN_ERR_TOO_LARGE);
+    }
+    ck_assert_ptr_nonnull(strstr(err.message, "/normalizer/normalizers/64 is one of more than 64 steps"));
+}
+END_TEST
+
 /* The long members of the model are cut out before the rest is read, and count as lines all the same. */
 START_TEST(a_mistake_behind_the_vocabulary_has_its_line)
 {
@@ -1399,6 +1425,7 @@ CHECK_MAIN("tokenizer")
     tcase_add_test(tests, a_pair_becomes_the_token_that_it_spells);
     tcase_add_test(tests, a_mistake_in_a_later_piece_has_its_line);
     tcase_add_loop_test(tests, a_mistake_behind_the_vocabulary_has_its_line, 0, 4);
+    tcase_add_test(tests, steps_have_a_limit);
     tcase_add_test(tests, sequences_within_sequences_have_a_limit);
     tcase_add_loop_test(tests, each_decoder_writes_text, 0, COUNT(decoded));
     tcase_add_loop_test(tests, bytes_that_are_no_text_are_marked, 0, COUNT(bytes));

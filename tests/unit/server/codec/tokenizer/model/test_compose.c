@@ -12,12 +12,23 @@ static void begin(void)
 }
 
 static const struct compose_token tokens[] = {
-    {{"<unk>", 5}, 0, COMPOSE_UNKNOWN},     {{"<s>", 3}, 0, COMPOSE_CONTROL},
-    {{"a", 1}, -1, COMPOSE_NORMAL},         {{"b", 1}, -2, COMPOSE_NORMAL},
-    {{"\xC3\xA4", 2}, -3, COMPOSE_NORMAL},  {{"ab", 2}, -4, COMPOSE_NORMAL},
-    {{"b\xC3\xA4", 3}, -4, COMPOSE_NORMAL}, {{"ab\xC3\xA4", 4}, -3.5F, COMPOSE_NORMAL},
-    {{"ba", 2}, -4, COMPOSE_USER_DEFINED},  {{"aab", 3}, -4, COMPOSE_NORMAL},
-    {{"abb", 3}, -4, COMPOSE_NORMAL},       {{"<0x0A>", 6}, 0, COMPOSE_BYTE},
+    {{"<unk>", 5}, 0, COMPOSE_UNKNOWN},
+    {{"<s>", 3}, 0, COMPOSE_CONTROL},
+    {{"a", 1}, -1, COMPOSE_NORMAL},
+    {{"b", 1}, -2, COMPOSE_NORMAL},
+    {{"\xC3\xA4", 2}, -3, COMPOSE_NORMAL},
+    {{"ab", 2}, -4, COMPOSE_NORMAL},
+    {{"b\xC3\xA4", 3}, -4, COMPOSE_NORMAL},
+    {{"ab\xC3\xA4", 4}, -3.5F, COMPOSE_NORMAL},
+    {{"ba", 2}, -4, COMPOSE_USER_DEFINED},
+    {{"aab", 3}, -4, COMPOSE_NORMAL},
+    {{"abb", 3}, -4, COMPOSE_NORMAL},
+    {{"<0x0A>", 6}, 0, COMPOSE_BYTE},
+    {{"\xC3\xA4"
+      "b",
+      3},
+     -4,
+     COMPOSE_NORMAL},
 };
 
 START_TEST(a_vocabulary_has_the_places_of_its_tokens)
@@ -46,7 +57,7 @@ START_TEST(merges_have_the_order_of_scores)
 {
     ck_assert_int_eq(compose_merges(tokens, COUNT(tokens), scratch, &out, &err), ATTN_OK);
     ck_assert_str_eq(chunks_join(&out), "[[\"ab\",\"\xC3\xA4\"],[\"a\",\"b\xC3\xA4\"],[\"ab\",\"b\"],[\"a\",\"ab\"],"
-                                        "[\"a\",\"b\"],[\"b\",\"\xC3\xA4\"]]");
+                                        "[\"a\",\"b\"],[\"b\",\"\xC3\xA4\"],[\"\xC3\xA4\",\"b\"]]");
 }
 END_TEST
 

@@ -222,12 +222,16 @@ static const struct {
      "spiece.model: is not a model of SentencePiece"},
     {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
      "\x0A\x03\x0A\x01"
-     "a\x0B\x01",
+     "a\x0B",
      "spiece.model: is not a model of SentencePiece"}, /* a wire type that there is not */
     {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
      "\x0A\x03\x0A\x01"
      "a\x20\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
      "spiece.model: is not a model of SentencePiece"}, /* a number of eleven bytes */
+    {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
+     "\x0A\x03\x0A\x01"
+     "a\x80",
+     "spiece.model: is not a model of SentencePiece"}, /* a number without an end */
     {CLASS("T5Tokenizer", ""), NULL, NULL, NULL, "\x0A\x02\x18\x01",
      "spiece.model: has a piece that is damaged, with the id 0"}, /* without a text */
     {CLASS("T5Tokenizer", ""), NULL, NULL, NULL,
@@ -375,6 +379,9 @@ START_TEST(lines_are_counted)
     begin(NULL, CONFIG_OF("bert"));
     give(SLOW_LINES, text_span_of("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n\nhe"), "vocab.txt");
     ck_assert_str_eq(ids_of("he", true), "2 6 3");
+    /* Of equal lines, the last one counts. */
+    give(SLOW_LINES, text_span_of("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhe\nhe"), "vocab.txt");
+    ck_assert_str_eq(ids_of("he", true), "2 6 3");
     give(SLOW_LINES, (struct text_span){"[PAD]\na\0b\n", 10}, "vocab.txt");
     ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_ERR_SYNTAX);
     ck_assert_str_eq(err.message, "vocab.txt: line 2 has U+0000");
@@ -406,11 +413,18 @@ START_TEST(pieces_of_the_user_have_a_score)
     put_piece(model, "a", -3, 1);
     put_piece(model, "b", -2, 1);
     put_piece(model, "user", -1, 4);
+    put_number(model, 9, 1); /* a field that nothing reads */
     begin(NULL, CONFIG_OF("albert"));
     give(SLOW_PIECES, (struct text_span){model->at, model->length}, "spiece.model");
     ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_OK);
     ck_assert_ptr_nonnull(strstr(json.at, "[\"<pad>\",-1e+30]"));
     ck_assert_ptr_nonnull(strstr(json.at, "[\"a\",-3],[\"b\",-2],[\"user\",-8.0999999999999996]]"));
+    ck_assert_ptr_nonnull(strstr(json.at, "\"unk_id\":1"));
+    /* An unknown token that is no piece has an id behind them, and stands for no character. */
+    begin("{\"unk_token\":\"<none>\"}", CONFIG_OF("albert"));
+    give(SLOW_PIECES, (struct text_span){model->at, model->length}, "spiece.model");
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_OK);
+    ck_assert_ptr_null(strstr(json.at, "unk_id"));
 }
 END_TEST
 
@@ -469,8 +483,9 @@ START_TEST(scores_are_a_list_of_merges)
         const char *text;
         float score;
         unsigned type;
-    } list[] = {{"ab", -3, 1},  {"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"a", -9, 1},    {"b", -9, 1},
-                {"abb", -2, 1}, {"bb", -3, 1},   {"c", 0, 3},   {"abc", -1, 1}, {"user", -5, 4}, {"<0x21>", 0, 6}};
+    } list[] = {{"ab", -3, 1},   {"<unk>", 0, 2},  {"<s>", 0, 3}, {"</s>", 0, 3}, {"a", -9, 1},
+                {"b", -9, 1},    {"abb", -2, 1},   {"bb", -3, 1}, {"c", 0, 3},    {"abc", -1, 1},
+                {"user", -5, 4}, {"<0x21>", 0, 6}, {"aab", 0, 3}};
     struct bytes *model = attn_arena_take_zeroed(arena, 1, sizeof *model);
     struct bytes trainer = {.length = 0};
     struct text_span json;
@@ -485,6 +500,23 @@ START_TEST(scores_are_a_list_of_merges)
     ck_assert_ptr_nonnull(strstr(json.at, "{\"id\":10,\"content\":\"user\",\"single_word\":false,\"lstrip\":false,"
                                           "\"rstrip\":false,\"normalized\":false,\"special\":false}"));
     ck_assert_ptr_null(strstr(json.at, "\"content\":\"ab\""));
+}
+END_TEST
+
+/* A piece of 16,385 bytes: the list of all pairs would take seconds. */
+START_TEST(pieces_of_a_bpe_have_a_limit)
+{
+    enum { BYTES = (1 << 14) + 1 };
+    static char model[BYTES + 16];
+    struct text_span json;
+    memset(model, 'a', sizeof model);
+    memcpy(model, "\x0A\x85\x80\x01\x0A\x81\x80\x01", 8);
+    memcpy(model + 8 + BYTES, "\x12\x02\x18\x02", 4);
+    begin(CLASS("LlamaTokenizer", ""), CONFIG_OF("llama"));
+    give(SLOW_PIECES, (struct text_span){model, 8 + BYTES + 4}, "tokenizer.model");
+    err = (attn_error){.status = ATTN_OK};
+    ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_ERR_TOO_LARGE);
+    ck_assert_str_eq(err.message, "tokenizer.model: has pieces that are too long");
 }
 END_TEST
 
@@ -527,5 +559,6 @@ CHECK_MAIN("slow tokenizers")
     tcase_add_test(tests, targets_have_files_of_their_own);
     tcase_add_test(tests, pieces_with_a_digit_and_a_comma_come_last);
     tcase_add_test(tests, scores_are_a_list_of_merges);
+    tcase_add_test(tests, pieces_of_a_bpe_have_a_limit);
     tcase_add_test(tests, memory_that_is_short_is_said);
 }
