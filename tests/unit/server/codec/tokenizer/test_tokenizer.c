@@ -77,6 +77,8 @@ static const struct {
     /* A pattern that matches nothing does so at the end, too. */
     {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"c\"}", "ab",
      "c:0-0 a:0-1 c:0-1 b:1-2 c:1-2"},
+    {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"c\"}", "\xC3\xA4",
+     "c:0-0 \xC3\xA4:0-1 c:0-1"},
     {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"$\"},\"content\":\"c\"}", "ab", "ab:0-2 c:1-2"},
     {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "ab", "_:0-1 ab:0-2"},
     {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "", ""},
@@ -294,6 +296,7 @@ static const struct {
     {"a{,x}", "ba{,x}b", "b:0-1 ?:1-6! b:6-7"},
     {"\\\\d{2}", "x12x", "?:0-1! 1:1-2 2:2-3 ?:3-4!"},
     {"\\\\d{,2}a", "x1ax", "?:0-1! 1:1-2 a:2-3 ?:3-4!"},
+    {"\\\\p{^Alpha}", "x1a", "?:0-1! 1:1-2 a:2-3"},
     {"\\\\pL", "a1", "a:0-1 1:1-2"},
     {"\\\\x{61}+", "xaax", "?:0-1! a:1-2 a:2-3 ?:3-4!"},
     {"\\\\[", "x[a", "?:0-1! ?:1-2! a:2-3"},
@@ -495,6 +498,13 @@ START_TEST(a_space_stays_at_the_front_alone)
     tokenizer = load_text(
         text_span_of("{\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":false}," FRONT));
     ck_assert_str_eq(said_ids(tokenizer, " a"), "2:1-2");
+    /* A word ends before its space, unless the file says otherwise. */
+    tokenizer =
+        load_text(text_span_of("{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{"
+                               "\"type\":\"BPE\",\"ignore_merges\":true,\"merges\":[],\"vocab\":{\"a\":0,\"\xC4\xA0"
+                               "a\":1,\"a\xC4\xA0"
+                               "a\":2}}}"));
+    ck_assert_str_eq(said_ids(tokenizer, "a a"), "0:0-1 1:1-3");
 }
 END_TEST
 
@@ -747,6 +757,9 @@ static const struct {
      "}",
      ATTN_ERR_VALUE, "cannot be used as a pattern"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\uzzzz\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "does not support"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\ug123\"},\"behavior\":\"Removed\"}," LETTERS
      "}",
      ATTN_ERR_VALUE, "does not support"},
     {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Removed\"}," LETTERS "}",
@@ -1432,14 +1445,14 @@ CHECK_MAIN("tokenizer")
     tcase_add_test(tests, long_texts_are_decoded_whole);
     tcase_add_test(tests, special_tokens_are_skipped_when_asked);
     tcase_add_test(tests, a_vocabulary_spells_its_ids);
+    tcase_add_test(tests, a_deadline_ends_the_work);
+    tcase_add_loop_test(tests, little_memory_is_reported, 0, 2);
     TCase *long_tests = check_case("long");
     tcase_add_checked_fixture(long_tests, prepare, release);
     tcase_add_loop_test(long_tests, long_texts_take_linear_time, 0, COUNT(repeated));
     tcase_add_test(long_tests, a_pattern_that_explodes_is_stopped);
-    tcase_add_test(long_tests, a_deadline_ends_the_work);
     tcase_add_loop_test(long_tests, every_step_looks, 0, COUNT(watched));
     tcase_add_loop_test(long_tests, every_model_looks, 0, 3);
     tcase_add_test(long_tests, one_search_looks_and_ends);
     tcase_add_loop_test(long_tests, decoding_looks, 0, COUNT(decoded));
-    tcase_add_loop_test(long_tests, little_memory_is_reported, 0, 2);
 }

@@ -136,7 +136,7 @@ static const struct {
     {UNKNOWN, BYTES, "\xC3\xA4", "0!:0-1"},
     /* A name with two escapes is read as a tree, with all that follows. */
     {UNKNOWN, "[\"?\",0],[\"\\uD83D\\uDE00\",-5],[\"a\",-1],[\"b\",-1],[\"ab\",-3],[\"b\\uD83D\\uDE00\",-3]",
-     "abb\xF0\x9F\x98\x80", "2:0-1 3:1-2 5:2-4"},
+     "abb\xF0\x9F\x98\x80|\xF0\x9F\x98\x80", "2:0-1 3:1-2 5:2-4 1:5-6"},
     /* An unknown character costs 10 more than the lowest score, wherever that stands. */
     {UNKNOWN, "[\"?\",0],[\"xa\",-25],[\"b\",-20],[\"a\",-1]", "xa", "1:0-2"},
     {UNKNOWN, "[\"?\",0],[\"a\",-1],[\"b\",-20],[\"xa\",-32]", "xa", "3:0-2"},
