@@ -4,8 +4,9 @@ mutants.py --room FOLDER --tests 'tokenizer show' [--one-in N]: mutation testing
 
 Changes one operator, constant or statement at a time in a copy of the tree, builds the unit tests, and runs them. A
 mutant that no test notices survives: it is printed, as file:line, what was and what is. One whose object code is that of
-the original is no mutant, and one that does not compile is none. A mutant takes seconds, so --one-in tries some of
-them, always the same ones. The programs run in the order of --tests, up to the first that fails.
+the original is no mutant, and one that does not compile is none. A mutant takes half a second of a processor,
+and --one-in tries some of them, always the same ones. The programs run in the order of --tests, up to the first that
+fails.
 """
 
 import argparse
