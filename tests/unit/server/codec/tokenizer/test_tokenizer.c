@@ -1181,6 +1181,18 @@ START_TEST(special_tokens_are_skipped_when_asked)
 }
 END_TEST
 
+START_TEST(added_tokens_may_stand_in_any_order)
+{
+    const struct tokenizer *tokenizer = with(
+        "\"added_tokens\":[{\"id\":9,\"content\":\"ab\",\"special\":true},{\"id\":3,\"content\":\"c\",\"special\":true},"
+        "{\"id\":1,\"content\":\"a\",\"special\":true}]");
+    const uint32_t ids[] = {1, 3, 9, 2};
+    struct text_span said;
+    ck_assert_int_eq(tokenizer_decode(tokenizer, ids, COUNT(ids), true, arena, scratch, &said, &err), ATTN_OK);
+    ck_assert_str_eq(said.at, "b");
+}
+END_TEST
+
 START_TEST(a_vocabulary_spells_its_ids)
 {
     const struct tokenizer *tokenizer = with(ADDED("<x>", ""));
@@ -1444,6 +1456,7 @@ CHECK_MAIN("tokenizer")
     tcase_add_loop_test(tests, bytes_that_are_no_text_are_marked, 0, COUNT(bytes));
     tcase_add_test(tests, long_texts_are_decoded_whole);
     tcase_add_test(tests, special_tokens_are_skipped_when_asked);
+    tcase_add_test(tests, added_tokens_may_stand_in_any_order);
     tcase_add_test(tests, a_vocabulary_spells_its_ids);
     tcase_add_test(tests, a_deadline_ends_the_work);
     tcase_add_loop_test(tests, little_memory_is_reported, 0, 2);
