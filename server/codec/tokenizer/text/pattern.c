@@ -150,7 +150,6 @@ static void translate_property(struct translation *t)
     copy(t, (size_t)(begin - t->at));
     if (is_script(name))
         put(t, "sc:");
-    copy_through(t, "}");
 }
 
 /* [:name:] and [:^name:] within a class */
