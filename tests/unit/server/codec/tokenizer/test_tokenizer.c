@@ -331,6 +331,8 @@ static const struct {
     {"\\\\p{Punct}", "\xE2\x82\xAC\xC2\xA7\xC2\xA7", "?:0-1! ?:1-2! ?:2-3!"},
     {"[[:upper:]]", "\xE2\x85\xA0\xE2\x85\xA0", "?:0-1! ?:1-2!"},
     /* A script has its own characters alone. */
+    {"\\\\p{Arabic}", "\xD8\x8C\xD8\x8C\xD8\xA8", "?:0-2! ?:2-3!"},
+    {"\\\\p{tibetan}", "\xE3\x80\x88\xE3\x80\x88\xE0\xBD\x80", "?:0-2! ?:2-3!"},
     {"\\\\p{Han}", "\xE3\x80\x81\xE3\x80\x81\xE6\xB3\xA8", "?:0-2! ?:2-3!"},
 };
 

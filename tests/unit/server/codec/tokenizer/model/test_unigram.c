@@ -133,6 +133,7 @@ static const struct {
     {UNKNOWN "\"byte_fallback\":true,", BYTES, "a|\xC3\xA4", "1:0-1 2:2-3 3:2-3"},
     {UNKNOWN "\"byte_fallback\":true,", BYTES, "\xC3\xA4\xC3\xA4", "2:0-2 3:0-2 2:0-2 3:0-2"},
     {UNKNOWN "\"byte_fallback\":true,", BYTES, "\xC3\xA5", "0!:0-1"},
+    {UNKNOWN "\"byte_fallback\":true,", "[\"?\",0],[\"<0xA4>\",-5]", "\xC3\xA4", "0!:0-1"},
     {UNKNOWN, BYTES, "\xC3\xA4", "0!:0-1"},
     /* A name with two escapes is read as a tree, with all that follows. */
     {UNKNOWN, "[\"?\",0],[\"\\uD83D\\uDE00\",-5],[\"a\",-1],[\"b\",-1],[\"ab\",-3],[\"b\\uD83D\\uDE00\",-3]",

@@ -319,6 +319,7 @@ START_TEST(added_tokens_have_their_file)
                  {"{}", "he[new]", "2 5 10 3"},
                  {"{\"additional_special_tokens\":[\"[NEW]\"]}", "he[NEW]", "2 5 10 3"},
                  {"{\"additional_special_tokens\":[\"[NEW]\"]}", "he[new]", "2 5 1 1 1 3"},
+                 {"{\"bos_token\":\"[NEW]\"}", "he[new]", "2 5 1 1 1 3"},
                  {"{\"mask_token\":\"[NEW]\"}", "he[NEW]", "2 5 10 3"},
                  {"{\"mask_token\":\"[NEW]\"}", "he[new]", "2 5 1 1 1 3"}};
     for (size_t i = 0; i < COUNT(cases); i++) {
