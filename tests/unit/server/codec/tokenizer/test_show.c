@@ -37,6 +37,10 @@
     "{\"normalizer\":{\"type\":\"Lowercase\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"\"," \
     "\"vocab\":{\"?\":0,\"i\":1,\"\xCC\x87\":2}}}"
 
+#define TWO_LETTERS                                                                                                               \
+    "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"ib\"},\"model\":{\"type\":\"WordPiece\"," \
+    "\"unk_token\":\"?\",\"continuing_subword_prefix\":\"\",\"vocab\":{\"?\":0,\"i\":1,\"b\":2}}}"
+
 /* A token of characters that are none of GPT-2's alphabet, and one that are. */
 #define ALPHABET                                                                                                       \
     "{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"a\xE6\xB3\xA8\":0,\"b\xC3\x83\xC2\xA4\":1}},\"decoder\":{\"type\":\"ByteLevel\"}}"
@@ -68,6 +72,7 @@ static const struct {
     {BYTE_FALLBACK, "a b\xC3\xA4", "|a| b|\\xC3|\\xA4"},
     {BYTE_FALLBACK, "a\n", "|a|\n"},
     {PIECES, "AB a", "|A|B|a"},
+    {TWO_LETTERS, "aba", "|a|a|b|a|a"},
     {TWO, "\xC4\xB0i\xC4\xB0", "|\xC4\xB0|\xC4\xB0|i|\xC4\xB0|\xC4\xB0"},
     {PIECES, "ab \xC3\xA4 [UNK]", "|a|b|\xC3\xA4|[UNK]"},
 };
@@ -199,7 +204,8 @@ START_TEST(added_tokens_show_their_spelling)
     struct text_span shown[8];
     const struct tokenizer *tokenizer = load_text(text_span_of(
         "{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"##b\",2],\"cls\":[\"a\",1]},"
-        "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}}}"));
+        "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}},"
+        "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\"}}"));
     const struct tokenizer_input input = {.text = text_span_of("ab"), .add_special = true};
     const struct tokenizer_output output = encode(tokenizer, &input);
     ck_assert_int_eq(tokenizer_show_text(tokenizer, &input, output.tokens, output.count, arena, shown, &err), ATTN_OK);

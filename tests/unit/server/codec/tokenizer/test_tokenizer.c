@@ -289,7 +289,7 @@ static const struct {
 } patterns[] = {
     {"[^ab]", "axb", "a:0-1 ?:1-2! b:2-3"},
     {"[a[bc]]", "xabx", "?:0-1! a:1-2 b:2-3 ?:3-4!"},
-    {"\\\\u00e4", "x\xC3\xA4", "?:0-1! \xC3\xA4:1-2"},
+    {"\\\\u00e4", "xx\xC3\xA4", "?:0-2! \xC3\xA4:2-3"},
     {"(a)b", "xabx", "?:0-1! ab:1-3 ?:3-4!"},
     {"a{,1}1", "xa1x", "?:0-1! a:1-2 1:2-3 ?:3-4!"},
     {"a{2}", "xaax", "?:0-1! a:1-2 a:2-3 ?:3-4!"},
@@ -1058,7 +1058,7 @@ END_TEST
 #define PIECES                                                                                                         \
     "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"##b\":1,\"_c\":2,\"<0xC3>\":3,\"<0xA4>\":4,\".\":5,"       \
     "\"d</w>\":6,\"\xC4\xA0\":7,\"n't\":8,\"\xC3\x83\":9,\"##\":10,\"<0xG3>\":11,\"<0x3G>\":12,\"<1xA4>\":13,"         \
-    "\"<0xA4<\":14,\"<0xA4>.\":15,\"a\xE6\xB3\xA8\":16}}"
+    "\"<0xA4<\":14,\"<0xA4>.\":15,\"a\xE6\xB3\xA8\":16,\"d>ef>g\":17}}"
 
 static const struct {
     const char *decoder;
@@ -1090,6 +1090,7 @@ static const struct {
      "c c."},
     {"{\"type\":\"WordPiece\",\"prefix\":\"##\"}", {1, 0, 10, 1}, 4, "##b ab"},
     {"{\"type\":\"BPEDecoder\",\"suffix\":\">\"}", {6, 6}, 2, "d</w d</w"},
+    {"{\"type\":\"BPEDecoder\",\"suffix\":\">\"}", {17, 17}, 2, "d ef gdefg"},
     {"{\"type\":\"ByteFallback\"}", {11, 12, 13}, 3, "<0xG3><0x3G><1xA4>"},
     {"{\"type\":\"ByteFallback\"}", {14, 15}, 2, "<0xA4<<0xA4>."},
     {"{\"type\":\"ByteLevel\"}", {0, 16}, 2, "aa\xE6\xB3\xA8"},

@@ -410,6 +410,8 @@ START_TEST(pieces_of_the_user_have_a_score)
     struct bytes *model = attn_arena_take_zeroed(arena, 1, sizeof *model);
     struct text_span json;
     put_piece(model, "<pad>", 0, 3);
+    put_piece(model, "[CLS]", 0, 3);
+    put_piece(model, "[SEP]", 0, 3);
     put_piece(model, "<unk>", 0, 2);
     put_piece(model, "a", -3, 1);
     put_piece(model, "b", -2, 1);
@@ -420,7 +422,7 @@ START_TEST(pieces_of_the_user_have_a_score)
     ck_assert_int_eq(slow_convert(&files, arena, &json, &err), ATTN_OK);
     ck_assert_ptr_nonnull(strstr(json.at, "[\"<pad>\",-1e+30]"));
     ck_assert_ptr_nonnull(strstr(json.at, "[\"a\",-3],[\"b\",-2],[\"user\",-8.0999999999999996]]"));
-    ck_assert_ptr_nonnull(strstr(json.at, "\"unk_id\":1"));
+    ck_assert_ptr_nonnull(strstr(json.at, "\"unk_id\":3"));
     /* An unknown token that is no piece has an id behind them, and stands for no character. */
     begin("{\"unk_token\":\"<none>\"}", CONFIG_OF("albert"));
     give(SLOW_PIECES, (struct text_span){model->at, model->length}, "spiece.model");
