@@ -279,8 +279,10 @@ bool decoder_read_byte(struct text_span text, char *byte)
     if (text.length != 6 || memcmp(text.at, "<0x", 3) != 0 || text.at[5] != '>')
         return false;
     const int high = text_hex_value(text.at[3]), low = text_hex_value(text.at[4]);
+    if (high < 0 || low < 0)
+        return false;
     *byte = (char)(high << 4 | low);
-    return high >= 0 && low >= 0;
+    return true;
 }
 
 static bool is_utf8(const char *text, size_t length)
