@@ -411,6 +411,7 @@ START_TEST(pairs_get_the_tokens_of_the_post_processor)
     ck_assert_str_eq(tokens_of(with(BERT), &input), "a:0-0* 1:0-1 2:1-2 b:0-0* c:0-1 b:0-0*");
     ck_assert_str_eq(tokens_of(with(ROBERTA), &input), "a:0-0* 1:0-1 2:1-2 b:0-0* b:0-0* c:0-1 b:0-0*");
     ck_assert_str_eq(tokens_of(with(""), &input), "1:0-1 2:1-2 c:0-1");
+    ck_assert_str_eq(tokens(with(ROBERTA), "12"), "a:0-0* 1:0-1 2:1-2 b:0-0*");
     const struct tokenizer_output output = encode(with(BERT), &input);
     static const uint32_t types[] = {0, 0, 0, 0, 1, 1};
     static const uint8_t segments[] = {2, 0, 0, 2, 1, 2};
@@ -891,6 +892,9 @@ static const struct {
      ATTN_ERR_FIELD, "/normalizer/normalizers/0/lowercase must be true or false, received an array"},
     {"{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"\\u0000\",\"vocab\":{\"a\":0}}}", ATTN_ERR_VALUE,
      "/model/unk_token holds U+0000"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"a\",\"type_id\":0}}],\"pair\":[],"
+     "\"special_tokens\":{\"a\":{\"ids\":[98]}}}," LETTERS "}",
+     ATTN_ERR_VALUE, "/post_processor adds the id 98, which no token has"},
     {BEFORE, ATTN_ERR_FIELD, "/before is an unknown member; known here: version, truncation"},
     {COMBINING, ATTN_ERR_VALUE, "/normalizer is a normalizer of the kind \"StripCombining\", which is not supported"},
     {FIRST, ATTN_ERR_FIELD, "/normalizer/first is an unknown member; known here: prepend"},
