@@ -2,6 +2,10 @@
 #include "../tokenizer_stage.h"
 #include "random.h"
 
+/* As slow_convert writes a Unigram, and a token whose score is that of a piece that is never found. */
+#define SLOW  "\"single_precision\":true,"
+#define NEVER "[\"?\",0],[\"z\",-1e30],[\"a\",-1],[\"b\",-1],[\"ab\",-3]"
+
 /* Words are cut at a bar. */
 static struct text_span file_of(const char *members, const char *vocab)
 {
@@ -141,9 +145,17 @@ static const struct {
     /* An unknown character costs 10 more than the lowest score, wherever that stands. */
     {UNKNOWN, "[\"?\",0],[\"xa\",-25],[\"b\",-20],[\"a\",-1]", "xa", "1:0-2"},
     {UNKNOWN, "[\"?\",0],[\"a\",-1],[\"b\",-20],[\"xa\",-32]", "xa", "3:0-2"},
-    /* A token of -1e30 is not found, and makes no unknown character dearer; it has the id of what it spells. */
-    {UNKNOWN, "[\"?\",0],[\"z\",-1e30],[\"a\",-1],[\"b\",-1],[\"ab\",-3]", "zab", "1:0-1 2:1-2 3:2-3"},
+    /* In a tokenizer.json -1e30 is a score: beside it others do not count, and the longest first token wins. */
+    {UNKNOWN, NEVER, "zab", "1:0-1 4:1-3"},
 };
+
+/* In a file of slow_convert it is not found, and makes no unknown character dearer; it has the id of what it spells. */
+START_TEST(pieces_that_are_never_found)
+{
+    const struct text_span file = file_of(SLOW UNKNOWN, NEVER);
+    ck_assert_str_eq(said_ids(load_slow(file), "zab"), "1:0-1 2:1-2 3:2-3");
+}
+END_TEST
 
 START_TEST(characters_become_tokens)
 {
@@ -151,12 +163,11 @@ START_TEST(characters_become_tokens)
 }
 END_TEST
 
-/* A token of -1e30 is none that a character is found by. */
 START_TEST(a_character_needs_a_token_or_the_unknown_one)
 {
     static const char *const vocabs[] = {"[\"a\",-1]", "[\"a\",-1],[\"b\",-1e30]"};
     for (size_t i = 0; i < COUNT(vocabs); i++) {
-        const struct tokenizer *tokenizer = load_text(file_of("", vocabs[i]));
+        const struct tokenizer *tokenizer = load_slow(file_of(SLOW, vocabs[i]));
         const struct tokenizer_input input = {.text = text_span_of("ab")};
         struct tokenizer_output output;
         ck_assert_int_eq(tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err), ATTN_ERR_VALUE);
@@ -168,6 +179,7 @@ END_TEST
 CHECK_MAIN("unigram")
 {
     tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_test(tests, pieces_that_are_never_found);
     tcase_add_loop_test(tests, the_best_way_is_that_of_a_search_of_all, 0, 20);
     tcase_add_loop_test(tests, characters_become_tokens, 0, COUNT(words));
     tcase_add_test(tests, a_character_needs_a_token_or_the_unknown_one);
