@@ -153,6 +153,8 @@ function diagramOf(seen, id, place, room, more) {
   }
 }
 
+const lessonAfter = (id) => LESSONS[(LESSONS.indexOf(id) + 1) % LESSONS.length];
+
 /** One row of X, what the heads add to it, and the sum. */
 function sumOf(seen, row) {
   const { plate } = platesOf(seen),
@@ -229,6 +231,7 @@ export function createStory(app) {
   /** Which word was guessed on a page of a lesson. */
   const guessed = new Map();
   const save = h("button.aside", { type: "button", onclick: () => savePage(app, { lesson, view: { ...store.state.view, lesson: OWN_LESSON } }) }, t("story.save"));
+  const after = h("button.aside", { type: "button", onclick: () => openPage(app, { lesson: lessonAfter(store.state.view.lesson), page: 0, variant: 0 }) });
   const turn = (way) => openPage(app, { page: store.state.view.page + way });
   const back = button(t("story.back"), "◀", () => turn(-1)),
     next = button(t("story.next"), "▶", () => turn(1)),
@@ -242,7 +245,7 @@ export function createStory(app) {
     say,
     body,
     h("div.player", {}, back, dots, next, count),
-    h("div.story-tools", {}, save, toLab, present),
+    h("div.story-tools", {}, after, save, toLab, present),
   );
   let shown = null,
     lesson = null,
@@ -318,6 +321,8 @@ export function createStory(app) {
     ask.hidden ||= !pages[view.page].ask; // the answer comes later
     back.disabled = view.page === 0;
     next.disabled = view.page === pages.length - 1;
+    after.hidden = !next.disabled || !hasServer() || view.lesson === OWN_LESSON;
+    sayOnce(after, t("story.after", { lesson: t("lesson." + lessonAfter(view.lesson)) }));
     count.textContent = `${view.page + 1} / ${pages.length}`;
   }
 

@@ -174,6 +174,17 @@ export const cases = {
         await said(page, LESSONS[0].pages[Q_PAGE].say.en);
         await page.finish();
     },
+    async "story: the last page leads to the next lesson, and no other page does"(stage) {
+        const page = await openStory(stage),
+            after = page.getByRole("button", { name: /^Next lesson/ });
+        for (const [at, lesson] of LESSONS.entries()) {
+            assert.equal(await after.isVisible(), false);
+            await turnTo(page, lesson, lesson.pages.length - 1);
+            await after.click();
+            await said(page, LESSONS[(at + 1) % LESSONS.length].pages[0].say.en);
+        }
+        await page.finish();
+    },
     async "story: a guess comes before the answer, for each last word"(stage) {
         const page = await openStory(stage);
         await turnTo(page, LESSONS[0], GUESS_PAGE);
@@ -432,6 +443,7 @@ export const cases = {
     async "story: on a phone the slider of the scale is on the first screen"(stage) {
         const page = await openStory(stage, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
         await turnTo(page, LESSONS[0], SCALE_PAGE);
+        await page.locator(".scale").waitFor();
         const [{ y, height }, player] = await Promise.all([".scale", ".player"].map((one) => page.locator(one).boundingBox()));
         assert.ok(y > 0 && y + height <= player.y, `${y + height} of ${player.y}`);
         await page.finish();
