@@ -160,11 +160,12 @@ commands() {
     conclude
 }
 
+# What it is about to do in two lines, why it cannot, and the line of make.
 says_that_it_is_offline() {
     local said
     said=$(unshare --net make deb 2>&1) && return 1
     echo "$said"
-    grep -q '^packages could not be fetched or installed (is there a network?)' <<<"$said" && [ "$(wc -l <<<"$said")" = 3 ]
+    grep -q '^packages could not be fetched or installed (is there a network?)' <<<"$said" && [ "$(wc -l <<<"$said")" = 4 ]
 }
 installs_and_serves() {
     apt-get install -y -qq --no-install-recommends ./build/deb/*.deb || return 1
