@@ -60,7 +60,11 @@ export class PictureGrid {
     this.plot.addEventListener("pointermove", (event) => this.#hover(this.board ? this.#placeAt(event) : -1));
     this.plot.addEventListener("pointerleave", () => this.#hover(-1));
     this.cell.addEventListener("keydown", (event) => this.#key(event));
-    new ResizeObserver(() => this.draw()).observe(this.element);
+    this.isLaidOut = false;
+    new ResizeObserver(([{ contentRect }]) => {
+      this.isLaidOut = contentRect.width > 0;
+      this.draw();
+    }).observe(this.element);
   }
 
   /** @param {Board} board */

@@ -14,8 +14,8 @@ import { extentOfRun, EXTRAS, extraOf, extraOfThumbs, hasRollout, measuresOf } f
 /** Colours of heads whose links are drawn together. The first three are distinct for colour-blind readers. */
 const HEAD_COLOURS = ["#2f6fdb", "#c85a00", "#b3358f", "#16876b", "#7a5cd6", "#8a7000", "#c22f4a", "#3d7f9e"];
 
-/** Most thumbnails made per frame, so that the page stays responsive. */
-const MADE_A_FRAME = 32;
+/** How long thumbnails are made in a frame, so that the page stays responsive. */
+const MADE_MS = 8;
 
 export const headColour = (linked, layer, head) => {
   const at = linked.findIndex(([l, n]) => l === layer && n === head);
@@ -45,7 +45,7 @@ export class HeadGrid {
     /** @type {import("../maps/colour.js").Scale | null} shared by all pictures */
     this.scale = null;
     this.places = [];
-    this.made = 0;
+    this.makes = 0; // since then, in this frame; 0: not yet
     this.frame = 0;
   }
 
@@ -55,7 +55,7 @@ export class HeadGrid {
    * @param {import("../request/tensor.js").Tensor} maps of all heads; pooled maps lack a hidden first key
    */
   show(run, viewState, maps) {
-    Object.assign(this, { run, viewState, maps, made: 0, scale: scaleOf({ ...this.app.appearance(), range: viewState.range }, extentOfRun(run, maps, viewState.hidesFirst), true) });
+    Object.assign(this, { run, viewState, maps, makes: 0, scale: scaleOf({ ...this.app.appearance(), range: viewState.range }, extentOfRun(run, maps, viewState.hidesFirst), true) });
     const { t } = this.app,
       isList = viewState.isSorted && viewState.measure !== "none",
       extras = this.#extras,
@@ -153,9 +153,10 @@ export class HeadGrid {
 
   /** Whether this frame may make one more; later frames make the rest. */
   #mayMake() {
-    if (this.made++ < MADE_A_FRAME) return true;
+    this.makes ||= performance.now();
+    if (performance.now() - this.makes < MADE_MS) return true;
     this.frame ||= requestAnimationFrame(() => {
-      this.made = this.frame = 0;
+      this.makes = this.frame = 0;
       this.pictures.draw();
     });
     return false;

@@ -69,6 +69,9 @@ export function createTextPanel(app, hooks) {
     return masked >= 0 ? masked : Math.max(0, queries.length - (isSpecial ? 2 : 1));
   }
 
+  /** To lay out the mode and to draw its pictures takes too long for one task. */
+  const afterLayout = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+
   /** Grid and open map share one colour range. Thumbnails of long texts without the first token are fetched first. */
   async function showMaps(run, viewState) {
     const isSeen = () => seen.run === run && seen.viewState === viewState;
@@ -79,6 +82,7 @@ export function createTextPanel(app, hooks) {
     };
     const maps = viewState.hidesFirst && !run.isExact && run.keys.length > 1 ? mapsWithoutFirst(run) : run.maps,
       found = maps instanceof Promise ? await maps.catch(failed) : maps;
+    if (found && !grid.pictures.isLaidOut) await afterLayout();
     if (!found || !isSeen()) return;
     app.retries.done(element);
     element.classList.remove("stale");
