@@ -199,7 +199,7 @@ const CASES = {
         await openMode(page, 1);
         await until(page, () => document.querySelector(".scene svg"));
         const said = await textOf(page, ".say");
-        await openSaved(page, folder, () => document.querySelector(".story-tools button").click());
+        await openSaved(page, folder, () => document.querySelector(".story-tools button:not([hidden])").click());
         await until(page, (text) => document.querySelector(".scene svg") && document.querySelector(".say").textContent === text, said);
         assert.deepEqual(await findings(page), []);
         assert.deepEqual(wrong, []);
