@@ -40,7 +40,7 @@ typedef struct {
     double scale;      /* of the rows of words; 0 means 1 */
     attn_tensor positions, types;
     attn_token_norm norm;
-    attn_affine projection; /* to the width of the layers, of types as W_o below; weight NULL: none */
+    attn_affine projection; /* to the width of the layers; with ATTN_F32, a weight of 16 bits, too. NULL: none */
     attn_layout layout;     /* of the projection */
     bool positions_last;    /* positions are added behind the projection, as in OPT */
     bool norm_last;         /* the norm is behind the projection, as in DeBERTa */
@@ -82,7 +82,7 @@ void attn_sinusoidal_positions(size_t count, size_t d, float *to);
 typedef struct {
     attn_dtype compute;
     size_t channels, patch;
-    attn_affine kernel;  /* out_in: weight (d, channels * patch * patch), of types as W_o below, and bias (d) */
+    attn_affine kernel;  /* out_in: weight (d, channels * patch * patch), with ATTN_F32 of 16 bits, too; bias (d) */
     attn_tensor leading; /* (rows, d), of any float type; data NULL: none */
 } attn_patches;
 
@@ -128,7 +128,7 @@ size_t attn_log_mel_bytes(size_t mels, size_t frames, size_t threads);
 typedef struct {
     attn_dtype compute;
     size_t stride; /* at least 1 */
-    /* out_in: weight (d, channels * 3), the frames of a channel side by side, of types as W_o below, and bias (d) */
+    /* out_in: weight (d, channels * 3), the frames of a channel side by side, with ATTN_F32 of 16 bits, too; bias (d) */
     attn_affine kernel;
 } attn_convolution;
 
