@@ -210,19 +210,13 @@ ALWAYS_INLINE vec add_pair(ivec a, ivec b, vec sum)
 #endif
 }
 
-enum {
-    /* vectors per row of a register tile: of 32 registers, 24 sums hide the latency of the instruction */
-    BF16_VECTORS = VECTOR_BYTES == 64 ? 2 * REGISTER_VECTORS : REGISTER_VECTORS,
-    BF16_COLUMNS = BF16_VECTORS * LANES,
-};
-
 /* sum[r][…] += both products of a pair of row r and of a pair of each column, for vectors vectors of columns. */
-ALWAYS_INLINE void add_pair_rows(vec sum[][BF16_VECTORS], const uint16_t *const *a, size_t a_stride,
-                                 const REAL *const *b, const int vectors)
+ALWAYS_INLINE void add_pair_rows(vec sum[][REGISTER_VECTORS], const uint16_t *const *a, size_t a_stride, const REAL *b,
+                                 const int vectors)
 {
-    ivec x[BF16_VECTORS];
+    ivec x[REGISTER_VECTORS];
     UNROLLED_FOR (w, vectors)
-        x[w] = *(const loose_ivec *)(const void *)(b[w / REGISTER_VECTORS] + w % REGISTER_VECTORS * LANES);
+        x[w] = *(const loose_ivec *)(const void *)(b + w * LANES);
     UNROLLED_FOR (r, REGISTER_ROWS) {
         int32_t pair;
         memcpy(&pair, a[r / 4] + (size_t)(r % 4) * a_stride, sizeof pair);
@@ -231,11 +225,11 @@ ALWAYS_INLINE void add_pair_rows(vec sum[][BF16_VECTORS], const uint16_t *const 
     }
 }
 
-/* A product of one register tile: REGISTER_ROWS rows of pairs by panels of pairs. */
+/* A product of one register tile: REGISTER_ROWS rows of pairs by a panel of pairs. */
 struct bf16_product {
     const uint16_t *a;
-    const REAL *b; /* the first panel; the next is panel_step numbers later */
-    size_t a_stride, panel_step, pairs;
+    const REAL *b;
+    size_t a_stride, pairs;
     REAL scale;
     bool is_first; /* to = scale a b, otherwise to += a b */
     REAL *to;
@@ -244,38 +238,27 @@ struct bf16_product {
 
 ALWAYS_INLINE void multiply_bf16_registers(const struct bf16_product *product, const int vectors)
 {
-    enum { FOURS = (REGISTER_ROWS + 3) / 4, BF16_PANELS = BF16_VECTORS / REGISTER_VECTORS };
+    enum { FOURS = (REGISTER_ROWS + 3) / 4 };
     const size_t a_stride = product->a_stride, to_stride = product->to_stride;
-    const size_t b_step = attn_min((size_t)vectors, REGISTER_VECTORS) * LANES;
     const REAL scale = product->scale;
     const bool is_first = product->is_first;
     const uint16_t *a[FOURS];
-    const REAL *b[BF16_PANELS];
+    const REAL *b = product->b;
     REAL *to = product->to;
-    vec sum[REGISTER_ROWS][BF16_VECTORS];
+    vec sum[REGISTER_ROWS][REGISTER_VECTORS];
     for (size_t four = 0; four < FOURS; four++)
         a[four] = product->a + 4 * four * a_stride;
-    for (size_t panel = 0; panel < BF16_PANELS; panel++)
-        b[panel] = product->b + panel * product->panel_step;
     UNROLLED_FOR (r, REGISTER_ROWS)
         UNROLLED_FOR (w, vectors)
             sum[r][w] = is_first ? (vec){0} : load(to + (size_t)r * to_stride + w * LANES);
-    for (size_t left = product->pairs; left > 0; left--) {
+    for (size_t left = product->pairs; left > 0; left--, b += vectors * LANES) {
         add_pair_rows(sum, a, a_stride, b, vectors);
         for (int four = 0; four < FOURS; four++)
             a[four] += 2;
-        for (int panel = 0; panel < BF16_PANELS; panel++)
-            b[panel] += b_step;
     }
     UNROLLED_FOR (r, REGISTER_ROWS)
         UNROLLED_FOR (w, vectors)
             store(to + (size_t)r * to_stride + w * LANES, scale * sum[r][w]);
-}
-
-/* By the columns of a register tile, of a panel, or of one vector. */
-static __attribute__((noinline)) void multiply_bf16_tile(const struct bf16_product *product)
-{
-    multiply_bf16_registers(product, BF16_VECTORS);
 }
 
 static __attribute__((noinline)) void multiply_bf16_panel(const struct bf16_product *product)
@@ -288,50 +271,22 @@ static __attribute__((noinline)) void multiply_bf16_vector(const struct bf16_pro
     multiply_bf16_registers(product, 1);
 }
 
-static void multiply_bf16(const struct bf16_product *product, size_t columns)
-{
-    if (columns == BF16_COLUMNS)
-        multiply_bf16_tile(product);
-    else if (columns == PANEL)
-        multiply_bf16_panel(product);
-    else
-        multiply_bf16_vector(product);
-}
-
-/* The scores of one register tile of keys, and of them the panels that rows of the group see. */
-static void score_bf16_columns(struct bf16_product product, const uint8_t *seen, size_t columns)
-{
-    size_t hidden = 0;
-    for (size_t column = 0; column < columns; column += PANEL)
-        hidden += !seen[column / PANEL];
-    if (hidden == 0 && columns == BF16_COLUMNS) {
-        multiply_bf16(&product, columns);
-        return;
-    }
-    for (size_t column = 0; column < columns; column += PANEL, product.b += product.panel_step, product.to += PANEL)
-        if (seen[column / PANEL])
-            multiply_bf16(&product, PANEL);
-}
-
 /* Scores of the tile times scale. */
 static void score_bf16_tile(struct task *task, const struct tile *tile, REAL scale)
 {
     const size_t pairs = pairs_of_row(task);
     const REAL *k = bf16_key_block(task, block_of(task, tile));
-    struct bf16_product product = {.a_stride = bf16_stride(task),
-                                   .panel_step = PANEL * pairs,
-                                   .pairs = pairs,
-                                   .scale = scale,
-                                   .is_first = true,
-                                   .to_stride = task->s_stride};
+    struct bf16_product product = {
+        .a_stride = bf16_stride(task), .pairs = pairs, .scale = scale, .is_first = true, .to_stride = task->s_stride};
     const uint64_t mode = attn_float_mode_flush();
-    for (size_t column = tile->from; column < tile->to; column += BF16_COLUMNS)
+    for (size_t column = tile->from; column < tile->to; column += PANEL)
         for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
+            if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
+                continue;
             product.a = task->q_bf16 + r * product.a_stride;
             product.b = k + column * pairs;
             product.to = task->s + r * task->s_stride + column;
-            score_bf16_columns(product, task->panel_is_seen + r / REGISTER_ROWS * PANELS + column / PANEL,
-                               attn_min(tile->to - column, BF16_COLUMNS));
+            multiply_bf16_panel(&product);
         }
     attn_float_mode_leave(mode);
 }
@@ -341,20 +296,15 @@ static void context_bf16_run(struct task *task, const struct tile *tile, size_t 
 {
     const size_t columns = task->v_columns;
     const REAL *v = bf16_value_block(task, block_of(task, tile));
-    struct bf16_product product = {.a = task->p_bf16,
-                                   .a_stride = BF16_RUN,
-                                   .panel_step = PANEL * (TILE_KEYS / 2),
-                                   .pairs = (to - from) / 2,
-                                   .scale = 1,
-                                   .to_stride = columns};
+    struct bf16_product product = {
+        .a = task->p_bf16, .a_stride = BF16_RUN, .pairs = (to - from) / 2, .scale = 1, .to_stride = columns};
     for (size_t row = 0; row < REGISTER_ROWS; row++)
         round_row(task->s + (r + row) * task->s_stride + from, to - from, task->p_bf16 + row * BF16_RUN);
-    for (size_t column = 0, width; column < columns; column += width) {
-        const size_t left = columns - column;
-        width = left >= BF16_COLUMNS ? BF16_COLUMNS : left >= PANEL ? PANEL : LANES;
-        product.b = v + column * (TILE_KEYS / 2) + from / 2 * attn_min(width, PANEL);
+    for (size_t column = 0; column < columns; column += PANEL) {
+        const size_t width = attn_min(columns - column, PANEL);
+        product.b = v + column * (TILE_KEYS / 2) + from / 2 * width;
         product.to = task->part + r * columns + column;
-        multiply_bf16(&product, width);
+        (width == PANEL ? multiply_bf16_panel : multiply_bf16_vector)(&product);
     }
 }
 

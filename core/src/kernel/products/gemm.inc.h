@@ -15,14 +15,12 @@
 #endif
 
 enum {
-    /* Of a register tile two vectors wide. Without sums of sums, AVX-512 has registers for twice as many rows. */
-    GEMM_TILE_ROWS = VECTOR_BYTES == 64 ? 2 * REGISTER_ROWS : REGISTER_ROWS,
     ROWS_AHEAD = 16, /* rows of W, prefetched into L2: each is read once from memory */
     FEATURES_AHEAD =
         16, /* features of a panel, prefetched into L1, which is too small for the panel and the rows of x */
     X_STRIDE = GEMM_INNER + LANES,
 };
-static_assert(GEMM_COLUMNS % PANEL == 0 && GEMM_ROW_UNIT % GEMM_TILE_ROWS == 0 && GEMM_ROWS % GEMM_ROW_UNIT == 0,
+static_assert(GEMM_COLUMNS % PANEL == 0 && GEMM_ROW_UNIT % REGISTER_ROWS == 0 && GEMM_ROWS % GEMM_ROW_UNIT == 0,
               "blocks are whole register tiles");
 static_assert(PANEL * GEMM_INNER + GEMM_ROWS * X_STRIDE <= GEMM_SCRATCH, "a panel and rows find room");
 
@@ -56,7 +54,7 @@ static void skip_weights(struct gemm_slice *slice, size_t numbers)
 ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, const int width, const bool is_unpacked,
                              const attn_dtype dtype, REAL *restrict pack)
 {
-    vec sum[GEMM_TILE_ROWS][8];
+    vec sum[REGISTER_ROWS][8];
     UNROLLED_FOR (r, rows)
         UNROLLED_FOR (c, width)
             sum[r][c] = (vec){0};
@@ -65,7 +63,7 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
     const size_t ahead_step = slice->ahead_step;
     const void *w = slice->w;
     const char *ahead = slice->ahead;
-    const REAL *x[(GEMM_TILE_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
+    const REAL *x[(REGISTER_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
     UNROLLED_FOR (three, (rows + 2) / 3)
         x[three] = slice->x + (size_t)(3 * three) * x_stride;
     UNROLLED_FOR (r, rows) /* the hardware prefetcher does not follow rows that are far apart */
@@ -111,17 +109,17 @@ static struct gemm_slice rows_after(const struct gemm_slice *slice, size_t rows)
     return later;
 }
 
-/* A panel times up to GEMM_TILE_ROWS rows: a whole register tile, or smaller ones. */
+/* A panel times up to REGISTER_ROWS rows: a whole register tile, or smaller ones. */
 ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const bool is_unpacked,
                              const attn_dtype dtype)
 {
     struct gemm_slice part = *slice;
-    if (rows == GEMM_TILE_ROWS) {
-        gemm_tile(slice, GEMM_TILE_ROWS, 2, is_unpacked, dtype, NULL);
+    if (rows == REGISTER_ROWS) {
+        gemm_tile(slice, REGISTER_ROWS, 2, is_unpacked, dtype, NULL);
         return;
     }
-    for (; GEMM_TILE_ROWS > 8 && rows >= 8; rows -= 8, part = rows_after(&part, 8))
-        gemm_tile(&part, GEMM_TILE_ROWS > 8 ? 8 : 1, 2, is_unpacked, dtype, NULL);
+    for (; REGISTER_ROWS > 8 && rows >= 8; rows -= 8, part = rows_after(&part, 8))
+        gemm_tile(&part, REGISTER_ROWS > 8 ? 8 : 1, 2, is_unpacked, dtype, NULL);
     for (; rows >= 4; rows -= 4, part = rows_after(&part, 4))
         gemm_tile(&part, 4, 2, is_unpacked, dtype, NULL);
     for (; rows >= 2; rows -= 2, part = rows_after(&part, 2))
@@ -133,7 +131,7 @@ ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const 
 /* The same for a panel of which y has columns columns, from column skip on: computed beside y, then copied. */
 static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, size_t columns)
 {
-    REAL tile[GEMM_TILE_ROWS * PANEL] = {0}, bias[PANEL] = {0};
+    REAL tile[REGISTER_ROWS * PANEL] = {0}, bias[PANEL] = {0};
     REAL *const part = tile + skip;
     struct gemm_slice beside = *slice;
     beside.y = tile;
@@ -180,14 +178,14 @@ static void pack_weight(const struct gemm_slice *slice, attn_layout layout, size
 /* A packed panel times rows rows. y has columns columns of the panel, from column skip on. */
 static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip, size_t columns)
 {
-    for (size_t row = 0; row < rows; row += GEMM_TILE_ROWS) {
-        const size_t tile_rows = attn_min(rows - row, GEMM_TILE_ROWS);
+    for (size_t row = 0; row < rows; row += REGISTER_ROWS) {
+        const size_t tile_rows = attn_min(rows - row, REGISTER_ROWS);
         if (columns == PANEL)
             gemm_rows(&slice, tile_rows, false, KERNEL_TYPE);
         else
             gemm_edge(&slice, tile_rows, skip, columns);
         slice.ahead += slice.features * slice.ahead_step;
-        slice = rows_after(&slice, GEMM_TILE_ROWS);
+        slice = rows_after(&slice, REGISTER_ROWS);
     }
 }
 
@@ -195,22 +193,22 @@ static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip,
 static void gemm_packing_tile(const struct gemm_slice *slice, REAL *pack)
 {
     if (REAL_BITS == 64 || slice->dtype == KERNEL_TYPE)
-        gemm_tile(slice, GEMM_TILE_ROWS, 2, true, KERNEL_TYPE, pack);
+        gemm_tile(slice, REGISTER_ROWS, 2, true, KERNEL_TYPE, pack);
     else if (slice->dtype == ATTN_BF16)
-        gemm_tile(slice, GEMM_TILE_ROWS, 2, true, ATTN_BF16, pack);
+        gemm_tile(slice, REGISTER_ROWS, 2, true, ATTN_BF16, pack);
     else
-        gemm_tile(slice, GEMM_TILE_ROWS, 2, true, ATTN_F16, pack);
+        gemm_tile(slice, REGISTER_ROWS, 2, true, ATTN_F16, pack);
 }
 
 /* A panel of W that is not packed, or of 16 bits. y has columns columns of it, from column skip on. */
 static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, size_t rows, size_t skip, size_t columns,
                                 REAL *pack)
 {
-    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= GEMM_TILE_ROWS) {
+    if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= REGISTER_ROWS) {
         gemm_packing_tile(&slice, pack);
-        rows -= GEMM_TILE_ROWS;
+        rows -= REGISTER_ROWS;
         slice.ahead += slice.features * slice.ahead_step;
-        slice = rows_after(&slice, GEMM_TILE_ROWS);
+        slice = rows_after(&slice, REGISTER_ROWS);
     } else {
         pack_weight(&slice, layout, skip + columns, pack);
     }
@@ -225,7 +223,7 @@ static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, siz
  */
 static void avoid_aliasing(struct gemm_slice *slice, size_t rows, size_t ways, REAL *to)
 {
-    if (slice->x_stride * sizeof(REAL) % 4096 != 0 || ways >= GEMM_TILE_ROWS)
+    if (slice->x_stride * sizeof(REAL) % 4096 != 0 || ways >= REGISTER_ROWS)
         return;
     for (size_t r = 0; r < rows; r++)
         memcpy(to + r * X_STRIDE, slice->x + r * slice->x_stride, slice->features * sizeof(REAL));
@@ -274,7 +272,7 @@ static const void *next_panel(const struct attn_gemm_block *block, size_t first,
 /* A panel of 16 bits is a weight in the layout in_out: few rows read it, and more rows pack it once more. */
 static void gemm_narrow_panel(const struct gemm_slice *slice, size_t rows, size_t skip, size_t columns, REAL *pack)
 {
-    if (columns == PANEL && rows < GEMM_TILE_ROWS)
+    if (columns == PANEL && rows < REGISTER_ROWS)
         gemv_rows(slice, rows, columns);
     else
         gemm_unpacked_panel(*slice, ATTN_LAYOUT_IN_OUT, rows, skip, columns, pack);
@@ -311,7 +309,7 @@ static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_b
     const bool is_narrow = block->dtype != KERNEL_TYPE;
     slice.w = weight_at(block->panels, first * PANEL, block->dtype);
     slice.w_stride = PANEL;
-    slice.ahead_step = attn_ceil_div(PANEL * GEMM_TILE_ROWS, block->rows) * bytes_of(block->dtype);
+    slice.ahead_step = attn_ceil_div(PANEL * REGISTER_ROWS, block->rows) * bytes_of(block->dtype);
     if (is_narrow)
         slice.ahead_step = attn_min(slice.ahead_step, PANEL * sizeof(uint16_t));
     for (size_t column = 0, skip = block->skip; column < end; column += PANEL, skip = 0) {
@@ -351,7 +349,7 @@ static void multiply(const struct attn_gemm_block *block, size_t first, void *sc
         return;
     }
     size_t column = 0;
-    if (is_in_out && block->rows < GEMM_TILE_ROWS) {
+    if (is_in_out && block->rows < REGISTER_ROWS) {
         column = gemv_rows(&slice, block->rows, block->columns);
         skip_weights(&slice, column);
         slice.y += column;

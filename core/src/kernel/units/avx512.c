@@ -5,7 +5,7 @@
 #endif
 #define KERNEL            avx512
 #define VECTOR_BYTES      64
-#define REGISTER_ROWS     6 /* of 32 registers: 12 sums, 2 vectors of keys */
+#define REGISTER_ROWS     12 /* of 32 registers: 24 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER true
 
 #include "kernel/units/instantiate.inc.h"

@@ -7,7 +7,7 @@
 #error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma"
 #endif
 #define VECTOR_BYTES  64
-#define REGISTER_ROWS 6 /* as in avx512.c, whose scratch_bytes counts the memory of this unit */
+#define REGISTER_ROWS 12 /* as in avx512.c, whose scratch_bytes counts the memory of this unit */
 #define ONLY_BF16_PRODUCTS
 #include "kernel/vector/real.inc.h"
 
