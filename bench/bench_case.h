@@ -50,6 +50,8 @@ typedef enum {
  *     layernorm, rmsnorm        of a layer: a residual, and behind it the norm; a block has LayerNorm unless it says so
  *     prenorm                   the norm comes first
  *     gate                      concat times sigmoid(x W), feature by feature
+ *     unpacked                  the weights of a layer are out_in, and no panels of them are kept
+ *     plan                      only the plan is made
  *     bare                      a block without norm, residual and gate, and with ReLU in place of GELU. As many
  *                               multiply-adds: the network is wider in place of the gate
  *     gradients                 forward and backward; the output is the gradient of q, or of the input of a layer
@@ -74,6 +76,8 @@ typedef enum {
     X(RMSNORM, "rmsnorm")                                                                                              \
     X(PRENORM, "prenorm")                                                                                              \
     X(GATE, "gate")                                                                                                    \
+    X(UNPACKED, "unpacked")                                                                                            \
+    X(PLAN, "plan")                                                                                                    \
     X(BARE, "bare")                                                                                                    \
     X(GRADIENTS, "gradients")
 

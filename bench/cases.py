@@ -11,7 +11,7 @@ NARROW = ("float16", "bfloat16")
 NORMS = ("layernorm", "rmsnorm", "prenorm")
 # Beside a case with this word runs the same without it (padded in place of odd), under this label.
 BESIDE = {"past": "whole", "float16": "float32", "bfloat16": "float32", "bf16products": "float32", "odd": "padded", "dropout": "without",
-          "mean": "without", "layernorm": "without", "rmsnorm": "without", "prenorm": "without", "gate": "without"}  # fmt: skip
+          "mean": "without", "plan": "run", "unpacked": "packed", "layernorm": "without", "rmsnorm": "without", "prenorm": "without", "gate": "without"}  # fmt: skip
 SAME_RESULTS = ("past", "odd")  # the case beside gives the same numbers
 
 # What is aimed at: times as fast as ONNX Runtime's faster operator, and shares of the peak by the features of a head.
@@ -86,6 +86,8 @@ class Case:
 
     def flops(self):
         """Multiplications and additions of the products, hidden pairs left out; exp and divisions are not counted."""
+        if "plan" in self.words:
+            return 0
         is_differentiated = "gradients" in self.words
         features, tokens = self.heads * self.dim, self.batch * self.q_len
         if "linear" in self.words or "performer" in self.words:
@@ -121,6 +123,8 @@ class Case:
         """{what: bound}: share of the limit, times as fast as ONNX Runtime, at most so much of the time beside."""
         words, is_decode = set(self.words), self.kind == "attention" and self.q_len == 1
         aim = AIMS.get(kernel, AIMS["best"])
+        if words & {"plan", "unpacked"}:
+            return {}
         if self.kind == "layer" and self.q_len == 1 and words & set(NARROW):
             return {"share": 0.8}
         if self.dtype != "float32" or words & {"alibi", "sinks", "documents", "grouped", "rope", "padded", "odd"}:
@@ -205,6 +209,9 @@ def all_cases():
         layer(768, 12, 4, "float16"), Case("layer", 32, 12, 1, 512, 64, words=("past",)),
         Case("layer", 1, 32, 1, 512, 128, words=("past", "bfloat16")),
         Case("layer", 1, 32, 1, 512, 128, words=("past", "float16")),
+        Case("layer", 1, 32, 1, 512, 128, words=("unpacked", "past", "float16")),
+        layer(768, 12, 4, "unpacked", "float16"), layer(768, 12, 128, "unpacked", "bfloat16"),
+        attention(1, 1, 8, 8, "plan"), layer(768, 12, 4, "plan"), layer(768, 12, 512, "plan"),
         block(768, 12, 512), block(768, 12, 512, "gate"), block(768, 12, 512, "prenorm", "gate"),
         block(768, 12, 512, "prenorm", "rmsnorm"),
         attention(1, 8, 512, 64, "gradients"), attention(1, 8, 512, 64, "gradients", causal=1),

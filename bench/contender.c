@@ -74,6 +74,7 @@ static attn_request make_request(const bench_case *c, const attn_tensor *stream)
     if (c->is_layer) {
         add_weights(&request.weights, stream);
         options->num_heads = c->heads;
+        request.weights.layout = bench_has(c, WORD_UNPACKED) ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT;
     } else {
         request.inputs.key = &stream[STREAM_K];
         request.inputs.value = &stream[STREAM_V];
@@ -248,7 +249,7 @@ struct contender *contender_prepare(const bench_case *c)
     own->runtime = attn_pool_runtime(own->pool, chosen_kernel);
     own->request = make_request(c, own->stream);
     own->c = *c;
-    if (pack_weights(own) && add_words(c, own) && is_possible(own))
+    if ((bench_has(c, WORD_UNPACKED) || pack_weights(own)) && add_words(c, own) && is_possible(own))
         return own;
     contender_release(own);
     return NULL;
@@ -268,7 +269,7 @@ static attn_status attend(struct contender *own, attn_error *error)
 {
     attn_plan plan;
     attn_status status = attn_plan_make(&own->request, &plan, error);
-    if (status == ATTN_OK)
+    if (status == ATTN_OK && !bench_has(&own->c, WORD_PLAN))
         status = attn_plan_run(&plan, NULL, &own->runtime, own->arena, &own->result, error);
     return status;
 }
@@ -320,6 +321,8 @@ bool contender_run(struct contender *own)
 size_t contender_results(const struct contender *own, bench_result result[BENCH_RESULTS_MAX])
 {
     const attn_tensor *gradient = own->gradients.gradient, *step = own->result.step;
+    if (bench_has(&own->c, WORD_PLAN))
+        return 0;
     if (bench_has(&own->c, WORD_GRADIENTS)) {
         const bool is_layer = own->c.is_layer;
         result[0] = (bench_result){"output", gradient[ATTN_GRADIENT_QUERY]};

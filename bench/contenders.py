@@ -220,6 +220,8 @@ class Machine:
         {name: (time below which this machine cannot do the case now, "peak" or "read")} for attnd with each kernel: by
         multiply-adds of its vectors, or by bytes.
         """
+        if "plan" in case.words:  # it computes nothing
+            return {c.name: (0, "–") for c in contenders}
         byte_ms = case.bytes() / self.read(case.bytes(), case.threads) * 1e-6
         vectors = {c.name: c.kernel.removesuffix("_bf16") for c in contenders}  # its multiply-adds in float32 are the same
         flop_ms = {name: case.flops() / self.peak(case.dtype, case.threads, v) * 1e-6 for name, v in vectors.items()}

@@ -64,7 +64,7 @@ class Row:
                  self.limit_kind(own), "%.0f" % (100 * self.share(own)), significant(self.memory[own])]  # fmt: skip
         words += [peer, significant(self.ms(peer)), "%.2f" % self.ratio(peer, own)] if peer else ["–"] * 3
         has_beside = "beside" in self.names() and own == self.owns[0]
-        words += [beside[0], "%.2f" % self.ratio(own, "beside")] if has_beside else ["–"] * 2
+        words += [beside[0], significant(self.ratio(own, "beside"))] if has_beside else ["–"] * 2
         words += [", ".join(aim for aim, _, _ in aims) or "–"]
         return words + [", ".join("%s (%s)" % ("yes" if is_met else "**no**", seen) for _, seen, is_met in aims) or "–"]
 
