@@ -41,19 +41,29 @@ static size_t row_tasks(const struct attn_heads_job *job)
     return job->batch * job->heads * attn_ceil_div(job->q_len, ROWS_OF_A_TASK);
 }
 
+struct rows_of_task {
+    size_t b, h, from, to;
+};
+
+static struct rows_of_task rows_of(const struct attn_heads_job *job, size_t index)
+{
+    const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t from = index % across * ROWS_OF_A_TASK;
+    return (struct rows_of_task){head / job->heads, head % job->heads, from,
+                                 attn_min(from + ROWS_OF_A_TASK, job->q_len)};
+}
+
 static void prepare_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct head_gradients *run = argument;
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
-    const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
-    const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->q_len);
-    const size_t b = head / job->heads, h = head % job->heads;
-    for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++)
-        attn_number_put(heads->delta, job->compute, head * job->q_len + i,
-                        run->kernel->dot(attn_operand_row(&heads->grad_context, b, h, i).data,
-                                         attn_operand_row(&job->context, b, h, i).data, job->d_v));
+    const struct rows_of_task rows = rows_of(job, index);
+    for (size_t i = rows.from; i < rows.to && !attn_is_cancelled(run->runtime); i++)
+        attn_number_put(heads->delta, job->compute, (rows.b * job->heads + rows.h) * job->q_len + i,
+                        run->kernel->dot(attn_operand_row(&heads->grad_context, rows.b, rows.h, i).data,
+                                         attn_operand_row(&job->context, rows.b, rows.h, i).data, job->d_v));
 }
 
 /* ---- results of a tile ---- */
@@ -306,15 +316,14 @@ static void finish_task(void *argument, size_t index, size_t worker)
     const struct head_gradients *run = argument;
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
-    const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
-    const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->q_len);
-    const size_t b = head / job->heads, h = head % job->heads;
+    const struct rows_of_task rows = rows_of(job, index);
+    const size_t b = rows.b, h = rows.h;
     char *sum = run->scratch + worker * run->scratch_bytes;
     double product = 0;
-    for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++) {
+    for (size_t i = rows.from; i < rows.to && !attn_is_cancelled(run->runtime); i++) {
         if (heads->grad_q.data != NULL)
             sum_parts(run, b, h, i, job->scale, (void *)(uintptr_t)attn_operand_row(&heads->grad_q, b, h, i).data);
-        if (heads->grad_scale == NULL || !row_has_keys(heads, head * job->q_len + i))
+        if (heads->grad_scale == NULL || !row_has_keys(heads, (b * job->heads + h) * job->q_len + i))
             continue;
         sum_parts(run, b, h, i, 1, sum);
         product += run->kernel->dot(sum, attn_operand_row(&job->q, b, h, i).data, job->d_k);

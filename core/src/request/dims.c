@@ -492,25 +492,28 @@ static bool read_feed_forward_dims(const attn_request *request, attn_dims *dims,
     return true;
 }
 
-/* (batch, kv_heads, past_len, d), or without the batch for a query of rank 2. */
-static bool check_past(const attn_tensor *past, const char *field, const attn_request *request, const attn_dims *dims,
-                       size_t heads, size_t past_len, size_t d, struct attn_check *check)
+bool attn_check_past(const attn_tensor *past, const char *field, const char *axes, const size_t wanted[4],
+                     const attn_dims *dims, struct attn_check *check)
 {
-    if (!attn_check_tokens(past, field, request->options.compute, check))
-        return false;
-    const size_t wanted[4] = {dims->batch, heads, past_len, d};
     const int skip = past->rank == 3 && dims->query_rank == 2 ? 1 : 0;
     bool fits = past->rank == 4 - skip;
     for (int axis = 0; fits && axis < past->rank; axis++)
         fits = past->shape[axis] == wanted[axis + skip] ||
-               (past_len == 0 && axis == past->rank - 1 && past->shape[axis] == 0); /* no token has no features */
+               (wanted[2] == 0 && axis == past->rank - 1 && past->shape[axis] == 0); /* no token has no features */
     if (fits)
         return true;
     char expected[64];
     attn_shape_text(expected, sizeof expected, 4, wanted);
-    return attn_refuse_shape(check, field, past, expected,
-                             "~ must be (batch, kv_heads, past_len, d): %zu, %zu, %zu, %zu%s", wanted[0], wanted[1],
-                             wanted[2], wanted[3], dims->query_rank == 2 ? "; the batch may be left out" : "");
+    return attn_refuse_shape(check, field, past, expected, "~ must be (batch, kv_heads, %s): %zu, %zu, %zu, %zu%s",
+                             axes, wanted[0], wanted[1], wanted[2], wanted[3],
+                             dims->query_rank == 2 ? "; the batch may be left out" : "");
+}
+
+static bool check_cached(const attn_tensor *past, const char *field, const attn_request *request, const attn_dims *dims,
+                         const size_t wanted[4], struct attn_check *check)
+{
+    return attn_check_tokens(past, field, request->options.compute, check) &&
+           attn_check_past(past, field, "past_len, d", wanted, dims, check);
 }
 
 static bool read_past(const attn_request *request, attn_dims *dims, struct attn_check *check)
@@ -527,8 +530,10 @@ static bool read_past(const attn_request *request, attn_dims *dims, struct attn_
             "past_key must be (batch, kv_heads, past_len, d); without tokens, each head has an empty "
             "list: [[[]]], or \"shape\" says 0 for past_len");
     const size_t past_len = key->shape[key->rank - 2];
-    if (!check_past(key, "inputs.past_key", request, dims, dims->kv_heads, past_len, dims->d_k, check) ||
-        !check_past(value, "inputs.past_value", request, dims, dims->v_heads, past_len, dims->d_v, check))
+    const size_t keys[4] = {dims->batch, dims->kv_heads, past_len, dims->d_k};
+    const size_t values[4] = {dims->batch, dims->v_heads, past_len, dims->d_v};
+    if (!check_cached(key, "inputs.past_key", request, dims, keys, check) ||
+        !check_cached(value, "inputs.past_value", request, dims, values, check))
         return false;
     if (past_len > DIMENSION_MAX || dims->kv_len > DIMENSION_MAX - past_len)
         return attn_refuse(check, ATTN_ERR_TOO_LARGE, "inputs.past_key", "%zu past keys and %zu new ones are too many",

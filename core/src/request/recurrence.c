@@ -55,21 +55,9 @@ static bool check_need(bool is_needed, const attn_tensor *tensor, const char *fi
 static bool check_state(const attn_tensor *state, const attn_request *request, const attn_dims *dims,
                         struct attn_check *check)
 {
-    static const char *const field = "inputs.past_state";
     const size_t wanted[4] = {dims->batch, dims->kv_heads, dims->d_k, dims->d_v};
-    if (!attn_check_tensor(state, field, request->options.compute, check))
-        return false;
-    const int skip = state->rank == 3 && dims->query_rank == 2 ? 1 : 0;
-    bool fits = state->rank == 4 - skip;
-    for (int axis = 0; fits && axis < state->rank; axis++)
-        fits = state->shape[axis] == wanted[axis + skip];
-    if (fits)
-        return true;
-    char expected[64];
-    attn_shape_text(expected, sizeof expected, 4, wanted);
-    return attn_refuse_shape(check, field, state, expected,
-                             "~ must be (batch, kv_heads, d_k, d_v): %zu, %zu, %zu, %zu%s", wanted[0], wanted[1],
-                             wanted[2], wanted[3], dims->query_rank == 2 ? "; the batch may be left out" : "");
+    return attn_check_tensor(state, "inputs.past_state", request->options.compute, check) &&
+           attn_check_past(state, "inputs.past_state", "d_k, d_v", wanted, dims, check);
 }
 
 bool attn_recurrence_check(const attn_request *request, const attn_dims *dims, struct attn_check *check)

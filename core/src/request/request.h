@@ -126,6 +126,12 @@ static inline const attn_tensor *attn_relative_table(const attn_request *request
 /* dims.c: fills *dims from the shapes of inputs and weights; start.c: of a request that starts at scores or weights. */
 ATTN_MUST_CHECK bool attn_dims_read(const attn_request *request, attn_dims *dims, struct attn_check *check);
 ATTN_MUST_CHECK bool attn_dims_read_start(const attn_request *request, attn_dims *dims, struct attn_check *check);
+/*
+ * Whether past has the shape wanted: (batch, kv_heads, axes), or the same without the batch for a query of rank 2. Where
+ * wanted[2] is 0, there is no token, and the last axis may be 0, too.
+ */
+ATTN_MUST_CHECK bool attn_check_past(const attn_tensor *past, const char *field, const char *axes,
+                                     const size_t wanted[4], const attn_dims *dims, struct attn_check *check);
 /* The features of a token that enters the feed-forward network. */
 size_t attn_feed_forward_d_in(const attn_request *request, const attn_dims *dims);
 /*
