@@ -132,9 +132,8 @@ static void write_value(const struct csv *csv, attn_step step, const attn_tensor
         chunks_text(csv->out, isnan(value) ? "NaN" : value > 0 ? "Infinity" : below);
         return;
     }
-    char *end = digits > 0  ? number_write_digits(text, value, digits)
-                : is_single ? number_write_f32(text, (float)value)
-                            : number_write_f64(text, value);
+    char *end =
+        is_single && digits == 0 ? number_write_f32(text, (float)value) : number_write_digits(text, value, digits);
     chunks_bytes(csv->out, text, (size_t)(end - text));
 }
 

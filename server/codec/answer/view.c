@@ -182,9 +182,8 @@ static void write_weight(const struct view_maps *view, ptrdiff_t place)
         answer_write_number(view->out, value);
         return;
     }
-    char *end = view->digits > 0 ? number_write_digits(text, value, view->digits)
-                : is_single      ? number_write_f32(text, (float)value)
-                                 : number_write_f64(text, value);
+    char *end = is_single && view->digits == 0 ? number_write_f32(text, (float)value)
+                                               : number_write_digits(text, value, view->digits);
     chunks_bytes(view->out, text, (size_t)(end - text));
 }
 

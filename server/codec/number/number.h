@@ -76,7 +76,7 @@ char *number_write_f32(char *to, float value);
 /* Writes count values with commas between them. */
 char *number_write_f32_run(char *to, const float *values, size_t count);
 char *number_write_f64(char *to, double value);
-/* Rounds correctly to digits significant digits (1 … 17), and drops trailing zeros. */
+/* Rounds correctly to digits significant digits (1 … 17), and drops trailing zeros. 0 digits: as number_write_f64. */
 char *number_write_digits(char *to, double value, int digits);
 
 /*

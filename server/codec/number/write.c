@@ -397,20 +397,6 @@ static struct binary split_f64(uint64_t bits)
     return (struct binary){fraction | UINT64_C(1) << 52, (int)exponent - 1075, fraction == 0 && exponent > 1};
 }
 
-char *number_write_f64(char *to, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    *to = '-';
-    to += bits >> 63;
-    struct binary binary = split_f64(bits);
-    if (binary.significand == 0) {
-        *to = '0';
-        return to + 1;
-    }
-    return put_decimal(to, find_shortest(binary, scale_f64));
-}
-
 /* floor(log10(value)). normal is the significand with its top bit set; exponent is the power of two of that bit. */
 static int decimal_exponent(uint64_t normal, int exponent)
 {
@@ -487,5 +473,11 @@ char *number_write_digits(char *to, double value, int digits)
         *to = '0';
         return to + 1;
     }
-    return put_decimal(to, round_to_digits(fabs(value), binary, digits));
+    return put_decimal(to,
+                       digits == 0 ? find_shortest(binary, scale_f64) : round_to_digits(fabs(value), binary, digits));
+}
+
+char *number_write_f64(char *to, double value)
+{
+    return number_write_digits(to, value, 0);
 }

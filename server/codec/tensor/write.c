@@ -97,7 +97,7 @@ static char *put_f64(char *to, double value, const struct tensor_style *style)
 {
     if (!isfinite(value))
         return put_special(to, value, style);
-    return style->digits == 0 ? number_write_f64(to, value) : number_write_digits(to, value, style->digits);
+    return number_write_digits(to, value, style->digits);
 }
 
 static char *put_i64(char *to, int64_t value)
