@@ -49,5 +49,5 @@ $(PAGE)/files.inc: $(wildcard server/web/*/*.json) $(PAGE)/page.html.gz server/w
 	$(Q)mkdir -p $(@D)
 	$(Q)mk/pack_files.sh server/web clients/js $(PAGE)
 
-$(DOCS)/page.html.gz: $(call sources_of_page,docs)
+$(DOCS)/page.html.gz: $(call sources_of_page,docs) server/web/element.js
 	$(Q)mk/bundle_page.sh server/docs $(DOCS)

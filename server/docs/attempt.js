@@ -1,7 +1,7 @@
 /**
  * attempt.js: the form that sends a request, and what comes back.
  */
-import { h } from "./dom.js";
+import { h } from "../web/element.js";
 import { resolve } from "./schema.js";
 
 const WIDTH = 56;

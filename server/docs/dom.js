@@ -1,25 +1,7 @@
 /**
- * dom.js: elements in one line, and the few marks of text that the document uses; no text is ever read as HTML.
+ * dom.js: the few marks of text that the document uses; no text is ever read as HTML.
  */
-
-/**
- * @param {string} what tag, then .class and #id
- * @param {Record<string, unknown>} [attributes] onX is a listener; true is an empty attribute; false and null leave it out
- */
-export function h(what, attributes = {}, ...children) {
-  const [tag, ...marks] = what.split(/(?=[.#])/);
-  const element = document.createElement(tag);
-  for (const mark of marks) {
-    if (mark[0] === ".") element.classList.add(mark.slice(1));
-    else element.id = mark.slice(1);
-  }
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : String(value));
-  }
-  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
-}
+import { h } from "../web/element.js";
 
 /** `code` and **bold** in a line. */
 export function inline(text) {

@@ -2,7 +2,8 @@
  * main.js: the page of GET /docs: reads /openapi.json, lists its operations, shows the one that the address names.
  */
 import { attemptView, bytesOf, contentView } from "./attempt.js";
-import { h, inline, prose } from "./dom.js";
+import { h } from "../web/element.js";
+import { inline, prose } from "./dom.js";
 import { kind, resolve, schemaView, setDocument } from "./schema.js";
 
 const METHODS = ["get", "post", "put", "delete"];

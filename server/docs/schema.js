@@ -1,7 +1,8 @@
 /**
  * schema.js: the document's references, and schemas as lists that open member by member.
  */
-import { h, inline } from "./dom.js";
+import { h } from "../web/element.js";
+import { inline } from "./dom.js";
 
 let root = {};
 
