@@ -271,24 +271,29 @@ static void end_request(struct request *request)
         request_free(request);
 }
 
-/* Takes a suspended request to its reply. After the connection is resumed, an I/O thread may free the request. */
-static void run_suspended(struct request *request, enum step step)
+/* After the connection is resumed, an I/O thread may free the request. */
+static void resume(struct request *request, enum step step)
 {
     struct http_server *server = request->server;
-    while (step != STEP_REPLY)
-        step = steps[step].function(request);
-    if (request->events == NULL || !request->events->has_begun) {
-        request->step = STEP_REPLY;
-        MHD_resume_connection(request->connection->mhd);
-    } else if (events_end(request->events, reply_last_event(request))) {
-        end_request(request);
-    }
+    request->step = step;
+    MHD_resume_connection(request->connection->mhd);
     server_job_out(server);
 }
 
-static void run_job(void *request)
+static void run_job(void *argument)
 {
-    run_suspended(request, STEP_JOB);
+    struct request *request = argument;
+    struct http_server *server = request->server;
+    enum step step = STEP_JOB;
+    while (step != STEP_REPLY)
+        step = steps[step].function(request);
+    if (request->events == NULL || !request->events->has_begun) {
+        resume(request, step);
+        return;
+    }
+    if (events_end(request->events, reply_last_event(request)))
+        end_request(request);
+    server_job_out(server);
 }
 
 /* Suspending and resuming are half of the system calls of a refusal, so the queue is checked before. */
@@ -316,7 +321,7 @@ static enum step submit(struct request *request)
         executor_submit(executor, request->priority, run_job, request))
         return STEP_JOB;
     refuse_busy(request);
-    run_suspended(request, STEP_REFUSE);
+    resume(request, STEP_REFUSE);
     return STEP_JOB;
 }
 
@@ -362,7 +367,7 @@ enum MHD_Result fsm_handle(void *cls, struct MHD_Connection *mhd, const char *ur
     if (request == NULL)
         return reply_without_memory(mhd, server->setup.metrics);
     enum step step = request->step;
-    if (steps[step].thread != IN_IO)
+    if (steps[step].function == NULL || steps[step].thread == IN_JOB)
         return MHD_YES;
     request->arrival = (struct arrival){method, version, upload_data, *upload_data_size};
     *upload_data_size = 0;
