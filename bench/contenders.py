@@ -179,16 +179,23 @@ def own_contender(program, kernel, name):
     return Contender(name, [program, "attnd", kernel], kernel=kernel, **blas)
 
 
-def find_contenders(program, kernels):
+def hiding_avx512(program):
+    """What a peer's command begins with, so that it computes as on a processor that has AVX2 and no more."""
+    library = pathlib.Path(program).resolve().parent / "peers/hide_avx512.so"
+    return ["env", "LD_PRELOAD=%s" % library, "OPENBLAS_CORETYPE=Haswell"]
+
+
+def find_contenders(program, kernels, hides_avx512=False):
     """attnd with each kernel first, then the peers that are installed."""
+    hidden = hiding_avx512(program) if hides_avx512 else []
     found = [own_contender(program, k, "attnd " + k if len(kernels) > 1 else "attnd") for k in kernels]
     if shutil.which("node") and (PEERS / "node_modules" / "onnxruntime-node").exists():
         for way in ("attention", "multihead"):
-            found.append(Contender("ort-" + way, ["node", str(PEERS / "ort.mjs"), way]))
+            found.append(Contender("ort-" + way, [*hidden, "node", str(PEERS / "ort.mjs"), way]))
     python = torch_python()
     if python:
         # Its OpenMP threads and those of OpenBLAS would otherwise spin for the same processors.
-        found.append(Contender("torch", [python, str(PEERS / "torch_peer.py")], is_kept=True, OMP_WAIT_POLICY="PASSIVE"))
+        found.append(Contender("torch", [*hidden, python, str(PEERS / "torch_peer.py")], is_kept=True, OMP_WAIT_POLICY="PASSIVE"))
     return found
 
 

@@ -193,6 +193,8 @@ def describe(options, contenders):
     about.update({c.name: unless_it_fails(failed, c, c.about) for c in contenders if c.name != "attnd"})
     about.update(failed)
     about["rounds"] = str(options.rounds)
+    if options.avx2:
+        about["peers"] = "see no AVX-512 (bench/peers/hide_avx512.c)"
     return about
 
 
@@ -221,6 +223,8 @@ def read_options():
     parser.add_argument("--threads", default="1,2", help="thread counts, with commas between them")
     parser.add_argument("--kernel", default="", metavar="NAMES", help="kernels of attnd, with commas; best; all: every one (best, with --aims best,avx2)")
     parser.add_argument("--without", default="", metavar="NAMES", help="contenders to leave out, with commas; or: peers")
+    parser.add_argument("--avx2", action="store_true",
+                        help="kernel avx2, beside peers that see no AVX-512 (an Intel processor; peers/hide_avx512.c)")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=9, help="how many (9); 3 with --quick")
     parser.add_argument("--page", type=pathlib.Path, help="where to write the page")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all rounds")
@@ -230,7 +234,7 @@ def read_options():
     options.threads = [int(word) for word in options.threads.split(",")]
     options.without = re.sub(r"\bpeers\b", "ort-attention,ort-multihead,torch", options.without).split(",")
     options.rounds = min(options.rounds, 3) if options.quick else options.rounds
-    options.kernel = options.kernel or ("best,avx2" if options.aims else "best")
+    options.kernel = "avx2" if options.avx2 else options.kernel or ("best,avx2" if options.aims else "best")
     options.kernels = own_kernels(options.program, options.kernel)
     return options
 
@@ -251,7 +255,7 @@ def measure_and_write(options, contenders):
 def main():
     set_fair_environment()
     options = read_options()
-    contenders = find_contenders(options.program, options.kernels)
+    contenders = find_contenders(options.program, options.kernels, options.avx2)
     contenders = [c for c in contenders if c.name not in options.without]
     options.own_kernels = {c.name: c.kernel for c in contenders if c.kernel is not None}
     options.owns = list(options.own_kernels)

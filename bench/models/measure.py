@@ -28,7 +28,7 @@ sys.dont_write_bytecode = True
 
 import random_model  # noqa: E402
 from attnd import Client, Server  # noqa: E402
-from contenders import PEERS, Failure, Machine, Process, set_fair_environment, torch_python  # noqa: E402
+from contenders import PEERS, Failure, Machine, Process, hiding_avx512, set_fair_environment, torch_python  # noqa: E402
 from options import given_options  # noqa: E402
 from page import significant  # noqa: E402
 from run import PAUSE_S, PEER_TOLERANCE  # noqa: E402
@@ -329,6 +329,7 @@ def read_options():
     parser.add_argument("--folder", type=pathlib.Path, required=True, help="where the models are, or are made")
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose name matches, such as 'bert 128' or 'gpt2 start'")
     parser.add_argument("--without", default="", metavar="NAMES", help="peers to leave out, with commas")
+    parser.add_argument("--avx2", action="store_true", help="kernel avx2, beside peers that see no AVX-512; needs --program")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--starts", type=int, default=5, help="of a server, for the first answer; 0: none")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -338,13 +339,16 @@ def read_options():
     if options.quick:
         options.rounds, options.starts = 3, 1
     os.environ["ATTND_COMPUTE_THREADS"] = str(options.threads)
+    if options.avx2:
+        os.environ["ATTND_KERNEL"] = "avx2"
     return options
 
 
 def main():
     options = read_options()
     set_fair_environment()
-    commands = peer_commands(options.without.split(","))
+    hidden = hiding_avx512(options.program) if options.avx2 else []
+    commands = {name: [*hidden, *command] for name, command in peer_commands(options.without.split(",")).items()}
     rows, starts, generated, sweeps = {}, {}, {}, {}
     for kind in random_model.CONFIGS:
         file_bytes = random_model.make(kind, options.folder / kind)
