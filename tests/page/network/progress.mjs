@@ -96,12 +96,12 @@ export const cases = {
         const { page, state, stop } = await openSlow(stage, true, { viewport: { width: 390, height: 800 }, hasTouch: true });
         await bar(page).getByRole("button", { name: "Stop" }).tap();
         await page.locator(".notice", { hasText: "Stopped." }).waitFor();
-        assert.equal(await bar(page).isVisible(), false);
+        await bar(page).waitFor({ state: "hidden" });
         await eventually(async () => assert.ok(state.left > 0, "the request goes on"));
         state.isSlow = false;
         await page.getByRole("button", { name: "Compute it again" }).tap();
         await page.locator(".column .note", { hasText: "5 tokens" }).first().waitFor();
-        assert.equal(await page.locator(".notice").isVisible(), false);
+        await page.locator(".notice").waitFor({ state: "hidden" });
         await say(page, "Tom likes milk");
         await page.finish();
         stop();
